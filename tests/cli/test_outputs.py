@@ -44,6 +44,34 @@ def test_predictions_are_those_that_were_scored(
     assert np.mean(np.square(p - positive)) == pytest.approx(overall["brier"])
 
 
+def test_intervals_and_sets_stand_beside_what_is_predicted(shoal: Program, tmp_path: Path, csv_file: Path) -> None:
+    rng, prices, out, model = np.random.default_rng(0), tmp_path / "prices.csv", tmp_path / "out.csv", tmp_path / "m"
+    size = rng.normal(size=900)
+    frame = pl.DataFrame({"shop": rng.integers(3, size=900), "size": size, "price": size + rng.normal(size=900)})
+    frame.write_csv(prices)
+    options = ("--task", "shop", "--label", "price", "--learner", "MultitaskRegressor", "--set", "eta=0.1")
+    code, said, _ = shoal("run", prices, *options, "--interval", "0.8", "--predictions", out, "--save", model)
+    assert (code, "of the targets were in intervals of 0.8; in the worst task" in " ".join(said.split())) == (0, True)
+    found = pl.read_csv(out)
+    assert found.columns == ["task", "label", "predicted", "low", "high"]
+    assert found["low"][:50].is_infinite().all()
+    inside = found["label"].is_between(found["low"], found["high"])[50:]
+    assert 0.7 < inside.sum() / len(inside) < 0.9
+    assert shoal("predict", prices, "--model", model, "--interval", "0.8", "--out", out)[0] == 0
+    assert {"low", "high"} <= set(pl.read_csv(out).columns)
+    assert "the intervals of" in shoal("predict", prices, "--model", model, "--interval", "0.9")[2]
+    again = ("--load", model, "--interval", "0.8", "--save", model, "--predictions", out)
+    assert shoal("run", prices, *again)[0] == 0
+    assert pl.read_csv(out)["low"].is_finite().all()
+    labels = ("--learner", "MultitaskPerceptron", "--set", "loss=logistic", "--interval", "0.9", "--predictions", out)
+    assert shoal("run", csv_file, *TABLE, *labels)[0] == 0
+    sets = pl.read_csv(out)["set"].fill_null("")
+    assert set(sets) <= {"", "no", "yes", "no|yes"}
+    assert (sets[:50] == "no|yes").all()
+    _, _, err = shoal("run", csv_file, "--task", "shop", "--label", "colour", "--interval", "0.9")
+    assert "--interval takes numbers or two labels" in err
+
+
 def test_json_on_standard_output_is_all_there_is(shoal: Program, csv_file: Path) -> None:
     code, out, err = shoal("run", csv_file, *TABLE, "--json", "-")
     assert (code, err) == (0, "")

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from tests.twins.conformal import Thresholds
 
 import shoal
 from shoal import Conformal, LabelQuery, MultiClass, MultitaskPerceptron, MultitaskRegressor, PassiveAggressive
 from shoal.evaluation import progressive_validate
 from shoal.wrappers.conformal import FIRST, OFFSET, follow
+from shoal.wrappers.conformal import Thresholds as Learned
 
 
 def stream(n: int, n_tasks: int = 6, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -33,12 +34,16 @@ def test_thresholds_are_those_of_the_twin(of_labels: bool, least_step: float) ->
     inner: Any = MultitaskPerceptron(loss="logistic") if of_labels else MultitaskRegressor(eta=0.05)
     learner, twin = Conformal(inner, coverage=0.8, least_step=least_step), Thresholds(0.8, least_step)
     alone = inner.test_then_train(X, y, task)
-    np.testing.assert_array_equal(learner.test_then_train(X, y, task), alone)
-    sign = np.where(y == "yes", 1.0, -1.0) if of_labels else y
+    decisions, thresholds = learner.judge_then_train(X, y, task)
+    np.testing.assert_array_equal(decisions, alone)
+    sign, before = np.where(y == "yes", 1.0, -1.0) if of_labels else y, []
     for k, s in zip(task.tolist(), 1 / (1 + np.exp(sign * alone)) if of_labels else np.abs(y - alone), strict=True):
+        before.append(twin.q(k))
         twin.learn(k, s)
+    np.testing.assert_allclose(thresholds, before, rtol=1e-12)
     np.testing.assert_allclose(learner.thresholds_, [twin.q(k) for k in learner.tasks_], rtol=1e-12)
     covered = [1 - twin.misses[k] / twin.c[k] for k in learner.tasks_]
+    assert learner.judged_.tolist() == [twin.c[k] for k in learner.tasks_]
     np.testing.assert_allclose(learner.coverage_, covered, rtol=1e-12)
 
 
@@ -85,7 +90,8 @@ def test_coverage_is_as_promised_for_any_scores(data: st.DataObject) -> None:
     for row in range(n):
         q = np.exp(shared[0] + own[task[row], OFFSET])
         s = q * np.exp(rng.choice([-1e-3, 1e-3])) if rng.random() < spite else np.exp(rng.normal() * rng.choice([1, 5]))
-        follow(np.array([s]), task[row : row + 1], np.arange(2), np.zeros(0), alpha, least_step, shared, own, first)
+        one, none = (np.array([s]), task[row : row + 1], np.arange(2)), np.zeros(0)
+        follow(*one, none, alpha, least_step, Learned(shared, own, first), none)
         largest = np.maximum(largest, np.abs(own[:, OFFSET]))
     _, judged, covered = own.T
     gamma = np.maximum(0.1 / np.sqrt(1 + (judged - 1) / 20), least_step)
@@ -110,6 +116,10 @@ def test_sets_of_classes_do_not_depend_on_chunks() -> None:
     learner = Conformal(MultiClass(MultitaskPerceptron(loss="logistic")), coverage=0.8)
     margins = learner.test_then_train(X, y, task)
     np.testing.assert_array_equal(margins, MultiClass(MultitaskPerceptron(loss="logistic")).test_then_train(X, y, task))
+    again, thresholds = clone(learner).judge_then_train(X, y, task)
+    np.testing.assert_array_equal(again, margins)
+    assert np.isinf(thresholds[:FIRST]).all()
+    assert np.isfinite(thresholds[FIRST:]).all()
     by_parts = Conformal(MultiClass(MultitaskPerceptron(loss="logistic")), coverage=0.8)
     for first in range(0, 900, 150):
         by_parts.partial_fit(X[first : first + 150], y[first : first + 150], task[first : first + 150])
@@ -147,5 +157,14 @@ def test_a_saved_one_goes_on_and_a_run_judges_it(tmp_path: Path) -> None:
     before = learner.thresholds_
     learner.forget_task(learner.tasks_[0])
     np.testing.assert_array_equal(learner.thresholds_, before[1:])
-    evaluation = progressive_validate(Conformal(MultitaskRegressor(eta=0.05)), (X, y, task))
-    assert evaluation.rows == 600
+    found: list[Any] = []
+    for delay in (0, 3):
+        plain = Conformal(MultitaskRegressor(eta=0.05))
+        progressive_validate(plain, (X, y, task), on_predictions=found.append, delay=delay)
+        intervals = np.concatenate([one.interval for one in found])
+        assert np.isinf(intervals[:FIRST]).all()
+        inside = (intervals[FIRST:, 0] <= y[FIRST:]) & (y[FIRST:] <= intervals[FIRST:, 1])
+        if delay == 0:  # judged on what is written
+            assert inside.sum() == pytest.approx((plain.coverage_ * plain.judged_).sum())
+        assert 0.85 < inside.mean() < 0.95
+        found.clear()

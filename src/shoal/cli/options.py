@@ -33,6 +33,7 @@ def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
 Names = Annotated[tuple[str, ...], Parameter(converter=_split, n_tokens=1, negative="", show_default=False)]
 Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 Trusted = Annotated[Names, Parameter(group=LEARNER)]
+Interval = Annotated[float | None, Parameter(group=OUTPUT, validator=Number(gt=0.0, lt=1.0))]
 
 
 @Parameter(name="*")
@@ -191,6 +192,9 @@ class RunOptions(PassOptions):
     keep: Annotated[Names, Parameter(group=OUTPUT)] = ()
     """Columns of the file to write next to the predictions, such as --keep id; --ignore id does not learn it."""
 
+    interval: Interval = None
+    """Add low and high of intervals, of two labels sets, that hold this share of each task's targets, such as 0.9."""
+
     tasks_out: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write a row per task with all scores, as .csv, .ndjson or .parquet."""
 
@@ -214,6 +218,9 @@ class PredictOptions:
 
     keep: Annotated[Names, Parameter(group=OUTPUT)] = ()
     """Columns of the file to write next to the predictions, such as --keep id."""
+
+    interval: Interval = None
+    """The share of targets in the intervals of a model of shoal run --interval; they are written with or without it."""
 
     out: Annotated[str, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = "-"
     """Write predictions here: .csv, .ndjson, .parquet or -; of two labels, the probability is of the positive one."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -101,6 +101,15 @@ class KeptColumns:
         return pl.concat(taken)
 
 
+def as_written(found: Predictions, write: Callable[[list[Any]], list[Any]]) -> Predictions:
+    """Predictions with the labels as the file wrote them."""
+    return found._replace(
+        predicted=write(found.predicted),
+        label=None if found.label is None else write(found.label),
+        labels=None if found.labels is None else [write(labels) for labels in found.labels],
+    )
+
+
 def _columns(found: Predictions) -> dict[str, list[Any]]:
     """The columns of the file; task and label only if the stream has them."""
     columns: dict[str, list[Any]] = {}
@@ -113,6 +122,10 @@ def _columns(found: Predictions) -> dict[str, list[Any]]:
         columns["probability"] = found.probability.tolist()
     elif found.decision is not None:
         columns["decision"] = found.decision.tolist()
+    if found.interval is not None:
+        columns["low"], columns["high"] = found.interval.T.tolist()
+    if found.labels is not None:
+        columns["set"] = ["|".join(map(str, labels)) for labels in found.labels]
     if found.is_known is not None:
         columns["known_task"] = found.is_known
     return columns

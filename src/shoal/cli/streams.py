@@ -19,6 +19,7 @@ from sklearn.base import clone, is_classifier
 
 from shoal.cli.options import PassOptions, RowOptions, in_options
 from shoal.cli.outputs import STDOUT
+from shoal.cli.predictions import as_written
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
@@ -79,12 +80,7 @@ class Stream:
 
     def as_written(self, found: Predictions) -> Predictions:
         """Predictions with the labels as the file wrote them."""
-        if self.file is None:
-            return found
-        write = self.file.as_written
-        return found._replace(
-            predicted=write(found.predicted), label=None if found.label is None else write(found.label)
-        )
+        return found if self.file is None else as_written(found, self.file.as_written)
 
     def fraction(self, rows: int) -> float | None:
         """The fraction of the stream that has been read, if its size is known."""

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from shoal.engine.arrays import FloatArray
@@ -22,14 +23,22 @@ class Predictions(NamedTuple):
     probability: FloatArray | None  # two labels: of the positive one; several: of the one predicted
     decision: FloatArray | None  # two labels, of learners without probabilities
     is_known: list[bool] | None = None  # whether the model knew the row's task
+    interval: FloatArray | None = None  # (n, 2) of real targets, by `Conformal`; infinite before the first 50 rows
+    labels: list[list[Any]] | None = None  # of two labels, those in its set
 
 
-def predictions_of(piece: Piece, score: FloatArray, learner: Any, kind: str, classes: ClassIndex) -> Predictions:
-    """The columns from the scores that metrics see; `kind` is "binary", "multiclass" or "regression"."""
+def predictions_of(
+    piece: Piece, score: FloatArray, learner: Any, kind: str, classes: ClassIndex, thresholds: FloatArray | None
+) -> Predictions:
+    """The columns from the scores that metrics see; `kind` is "binary", "multiclass" or "regression".
+
+    `thresholds` are those of a `Conformal` before each row.
+    """
     task = None if piece.task is None else np.asarray(piece.task).tolist()
     label = np.asarray(piece.y).tolist()
     if kind == "regression":
-        return Predictions(task, label, score.tolist(), None, None)
+        interval = None if thresholds is None else np.column_stack([score - thresholds, score + thresholds])
+        return Predictions(task, label, score.tolist(), None, None, None, interval)
     if kind == "multiclass":
         name = {number: label for label, number in classes.number.items()}
         return Predictions(task, label, [name.get(int(guess)) for guess in score[:, 0]], None, None)
@@ -37,7 +46,15 @@ def predictions_of(piece: Piece, score: FloatArray, learner: Any, kind: str, cla
     predicted = [known[-1] if positive else known[0] for positive in score >= 0.0]
     if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
-    return Predictions(task, label, predicted, logistic(score), None)
+    p = logistic(score)
+    if thresholds is None:
+        return Predictions(task, label, predicted, p, None)
+    sets = _sets(known, np.column_stack([p, 1.0 - p]) <= thresholds[:, None])  # what is left for the other label
+    return Predictions(task, label, predicted, p, None, None, None, sets)
+
+
+def _sets(labels: list[Any], inside: NDArray[np.bool_]) -> list[list[Any]]:
+    return [[label for label, is_in in zip(labels, row, strict=True) if is_in] for row in inside.tolist()]
 
 
 def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
@@ -46,14 +63,18 @@ def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
     task = None if chunk.task is None else chunk.task.tolist()
     is_known = None if task is None else [learner.knows_task(one) for one in task]
     if not is_classifier(learner):
-        return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known)
+        interval = learner.predict_interval(X, chunk.task) if hasattr(learner, "predict_interval") else None
+        return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known, interval)
+    sets = None
+    if hasattr(learner, "predict_set"):
+        sets = _sets(learner.classes_.tolist(), learner.predict_set(X, chunk.task))
     has_probabilities = hasattr(learner, "predict_proba")
     if len(learner.classes_) > 2:
         predicted = learner.predict(X, chunk.task).tolist()
         largest = np.asarray(learner.predict_proba(X, chunk.task)).max(axis=1) if has_probabilities else None
-        return Predictions(task, None, predicted, largest, None, is_known)
+        return Predictions(task, None, predicted, largest, None, is_known, None, sets)
     decision = np.asarray(learner.decision_function(X, chunk.task))
     predicted = learner.classes_[(decision >= 0.0).astype(np.int64)].tolist()
     if not has_probabilities:
         return Predictions(task, None, predicted, None, decision, is_known)
-    return Predictions(task, None, predicted, probabilities(decision)[:, 1], None, is_known)
+    return Predictions(task, None, predicted, probabilities(decision)[:, 1], None, is_known, None, sets)

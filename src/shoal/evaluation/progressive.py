@@ -287,7 +287,9 @@ class Race:
     def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
         """The first learner's predictions in the labels' own words."""
         name, runner = next(iter(self.runners.items()))
-        return predictions_of(piece, predictions[name], runner.learner, runner.kind, self.class_index)
+        return predictions_of(
+            piece, predictions[name], runner.learner, runner.kind, self.class_index, runner.thresholds
+        )
 
     def _predictions(self, piece: Piece, truth: FloatArray) -> dict[str, FloatArray]:
         """Run every learner. They share nothing and compiled code holds no lock, so each core runs one."""
@@ -416,8 +418,10 @@ class Runner:
         self.is_classifier = bool(is_classifier(learner))
         self.kind = _kind(learner)
         self.has_probabilities = hasattr(learner, "predict_proba")
+        self.has_thresholds = hasattr(learner, "judge_then_train")
         self._decide = learner.decision_function if self.is_classifier else learner.predict
         self.simultaneous = bool(getattr(learner, "simultaneous", False))
+        self.thresholds: FloatArray | None = None  # of a `Conformal`, before each row of the last piece
         self.wall_seconds = self.cpu_seconds = 0.0
         self._waiting: deque[tuple[int, Piece]] = deque()  # (rows up to the round's end, round)
         self._predicted = 0
@@ -480,7 +484,11 @@ class Runner:
 
     def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
         X = self.admit(piece.X)
-        values = self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece))
+        rows, options = (X, piece.y, piece.task), self._options(piece)
+        if self.has_thresholds:
+            values, self.thresholds = self.learner.judge_then_train(*rows, **options)
+        else:
+            values = self.learner.test_then_train(*rows, **options)
         return self._judged(values, truth)
 
     def _round_by_round(self, piece: Piece, truth: FloatArray) -> FloatArray:
@@ -488,11 +496,14 @@ class Runner:
         n_rows = len(piece.code)
         predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(n_rows)
         starts = self._starts(piece)
+        self.thresholds = np.full(n_rows, np.inf) if self.has_thresholds else None
         for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             one_round = cut(piece, first, last)
             if self._is_fitted():  # before the first label arrives every margin is 0
-                values = self._decide(self.admit(one_round.X), one_round.task)
-                predictions[first:last] = self._judged(values, truth[first:last])
+                X = self.admit(one_round.X)
+                predictions[first:last] = self._judged(self._decide(X, one_round.task), truth[first:last])
+                if self.thresholds is not None:
+                    self.thresholds[first:last] = self.learner.predict_thresholds(X, one_round.task)
             self._predicted += last - first
             self._waiting.append((self._predicted, one_round))
             while self._waiting and self._waiting[0][0] + self.delay <= self._predicted:

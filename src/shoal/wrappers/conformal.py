@@ -54,7 +54,16 @@ LARGEST = 300.0  # |t| and |u_k|: exp of their sum is still a number
 LEAST_SCORE = 1e-100  # where all first forecasts are exact
 LEVEL, ROWS = range(2)  # positions in what is shared: t, n
 OFFSET, JUDGED, COVERED = range(3)  # of each task: u_k, c_k, rows whose target was in the answer
+NONE = np.zeros(0)
 PARAMETERS = {"coverage": strictly_between(0.0, 1.0), "least_step": non_negative()}
+
+
+class Thresholds(NamedTuple):
+    """The learned part of all thresholds."""
+
+    shared: FloatArray  # (2,) t, n
+    own: FloatArray  # (tasks, 3) u_k, c_k, and rows whose target was in the answer
+    first: FloatArray  # (50,) scores of the first rows
 
 
 @kernel(entry=True, allocates=True)
@@ -65,13 +74,20 @@ def follow(
     weight: FloatArray,
     alpha: float,
     least_step: float,
-    shared: FloatArray,
-    own: FloatArray,
-    first: FloatArray,
+    thresholds: Thresholds,
+    out: FloatArray,
 ) -> None:
-    """Move the thresholds by the scores of rounds; all rows of a round are judged before any moves one."""
+    """Move the thresholds by the scores of rounds; all rows of a round are judged before any moves one.
+
+    `out` takes the threshold of each row before its round, unless it is empty.
+    """
+    shared, own, first = thresholds
     for r in range(len(starts) - 1):
         level, n, moved = shared[LEVEL], shared[ROWS], 0.0
+        if len(out) > 0:
+            for row in range(starts[r], starts[r + 1]):
+                offset = own[task[row], OFFSET] if task[row] >= 0 else 0.0  # -1: a new task's row of no weight
+                out[row] = math.exp(level + offset) if n >= FIRST else np.inf
         for row in range(starts[r], starts[r + 1]):
             if len(weight) > 0 and weight[row] == 0.0:
                 continue
@@ -150,8 +166,8 @@ class ConformalCore(CoreAround):
         offsets = np.append(self.own[:, OFFSET], 0.0)
         return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(task < len(self.own), task, -1)]))
 
-    def learn_all(self, rounds: Rounds, out: FloatArray) -> Any:
-        """Learn rounds; the decisions before each, of classes one array each."""
+    def learn_all(self, rounds: Rounds, out: FloatArray, thresholds: FloatArray = NONE) -> Any:
+        """Learn rounds; the decisions before each, of classes one array each, and in `thresholds` those before each."""
         if isinstance(self.inner, OneAgainstRest):
             n_known = len(self.inner.classes)
             decisions: Any = self.inner.learn_all(rounds, keep=True)
@@ -167,9 +183,8 @@ class ConformalCore(CoreAround):
             rounds.weight,
             self.alpha,
             self.least_step,
-            self.shared,
-            self.own,
-            self.first,
+            Thresholds(self.shared, self.own, self.first),
+            thresholds,
         )
         return decisions
 
@@ -248,6 +263,7 @@ class Conformal(AroundAnyLearner):
     estimator_ : the trained learner
     thresholds_ : (n_tasks,) q of each task; infinite before the first 50 rows
     coverage_ : (n_tasks,) the share of a task's rows that were in the answer, after the first 50 rows of all; or NaN
+    judged_ : (n_tasks,) how many these rows are
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
 
     Raises
@@ -312,7 +328,8 @@ class Conformal(AroundAnyLearner):
 
     # ---- intervals and sets --------------------------------------------------------------------------------
 
-    def _thresholds(self, X: Any, task: Any) -> FloatArray:
+    def predict_thresholds(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) the threshold q of each row; infinite before the first 50 rows."""
         model = self._fitted_model()
         core: Any = model.core
         return np.asarray(core.thresholds(model.rows_to_decide(X, task).task))
@@ -325,7 +342,7 @@ class Conformal(AroundAnyLearner):
     @available_if(of_numbers)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) the lower and the upper end of each row's interval; infinite before the first 50 rows."""
-        f, q = self.estimator_.predict(X, task), self._thresholds(X, task)
+        f, q = self.estimator_.predict(X, task), self.predict_thresholds(X, task)
         return np.column_stack([f - q, f + q])
 
     @available_if(of_numbers)  # type: ignore[untyped-decorator]
@@ -337,7 +354,7 @@ class Conformal(AroundAnyLearner):
     @available_if(of_labels)  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, task: Any = None) -> NDArray[np.bool_]:
         """(n, n_classes) whether each label of `classes_` is in the row's set; a set may be empty."""
-        return np.asarray(1.0 - self.predict_proba(X, task) <= self._thresholds(X, task)[:, None])
+        return np.asarray(1.0 - self.predict_proba(X, task) <= self.predict_thresholds(X, task)[:, None])
 
     @available_if(of_labels)  # type: ignore[untyped-decorator]
     def predict_set_one(self, x: Any, task: Hashable = None) -> list[Any]:
@@ -359,6 +376,33 @@ class Conformal(AroundAnyLearner):
         core: Any = model.core
         judged, covered = core.own[: len(model.tasks), JUDGED], core.own[: len(model.tasks), COVERED]
         return np.where(judged > 0.0, covered / np.maximum(judged, 1.0), np.nan)
+
+    @property
+    def judged_(self) -> FloatArray:
+        """(n_tasks,) each task's rows after the first 50 of all."""
+        model = self._known("judged_")
+        core: Any = model.core
+        return np.asarray(core.own[: len(model.tasks), JUDGED].copy())
+
+    def judge_then_train(
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn like `partial_fit`; return decision values and thresholds, both given *before* learning each round."""
+        model = self._begun()
+        decisions: list[Any] = []
+        thresholds: list[FloatArray] = []
+        core: Any = model.core
+
+        def learn(rounds: Rounds, out: FloatArray) -> None:
+            thresholds.append(np.empty(len(rounds.y)))
+            found = core.learn_all(rounds, out, thresholds[-1])
+            decisions.extend(found if isinstance(self.plain, MultiClass) else [found])
+
+        model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
+        self._keep(model)
+        if isinstance(self.plain, MultiClass):
+            return np.asarray(self.estimator_._side_by_side(decisions)), np.concatenate(thresholds)
+        return np.concatenate(decisions), np.concatenate(thresholds)
 
     # ---- the estimator's own answers -----------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any
 import shoal
 from shoal.evaluation import ModelAdapter
 from shoal.learner import Learner
+from shoal.wrappers.conformal import Conformal
 
 
 def learner_kinds() -> dict[str, type[Any]]:
@@ -80,7 +81,8 @@ def make_learner(name: str, settings: list[str]) -> Any:
 
 def name_of(learner: Any) -> str:
     """Its name in results: the class, of an own model that of the model."""
-    return type(learner.model if isinstance(learner, ModelAdapter) else learner).__name__
+    plain = learner.plain if isinstance(learner, Conformal) else learner
+    return type(plain.model if isinstance(plain, ModelAdapter) else plain).__name__
 
 
 @contextmanager

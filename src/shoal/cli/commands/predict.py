@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from shoal.cli.intervals import check_coverage
 from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
-from shoal.cli.predictions import PredictionFile
+from shoal.cli.predictions import PredictionFile, as_written
 from shoal.cli.sharded import is_folder, opened
 from shoal.cli.streams import in_ids_of, is_dataset, read_options, reading_of
 from shoal.evaluation.predictions import predict_chunk
@@ -34,6 +35,7 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
 def _predict(
     data: Sequence[str], rows: RowOptions, options: PredictOptions, learner: Any, reading: Reading | None
 ) -> None:
+    check_coverage(learner, options.interval, options.model)
     reading = reading_of(data, rows, options.model, learner, reading)
     read = read_options(rows, reading, labeled=False, keep=options.keep, strict=options.strict)
     unseen: dict[Any, int] = {}
@@ -43,7 +45,7 @@ def _predict(
             for task, is_known in zip(found.task or [], found.is_known or [], strict=True):
                 if not is_known:
                     unseen[task] = unseen.get(task, 0) + 1
-            file.write(found._replace(predicted=stream.as_written(found.predicted)), stream.kept)
+            file.write(as_written(found, stream.as_written), stream.kept)
         for sentence in stream.unmatched:
             print(f"shoal: {sentence}", file=sys.stderr)
     if unseen:

@@ -9,6 +9,7 @@ from shoal.cli import sharded
 from shoal.cli.commands.learners import make_learner, modules_from_here, name_of
 from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
+from shoal.cli.intervals import covered, with_interval
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import KeptColumns, PredictionFile
@@ -56,7 +57,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
             return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading, waiting).run()
-    contestants = {name_of(learner): learner}
+    contestants = {name_of(learner): with_interval(learner, options.interval, options.load)}
     is_own = isinstance(learner, ModelAdapter)
     compile_in_two(learner)
     if options.baselines and not is_own:
@@ -93,7 +94,11 @@ class _Run:
             if len(evaluations) == 3:
                 main, independent, pooled = evaluations.values()
                 verdict = compare(main, independent=independent, pooled=pooled)
-            said = [*_strange_tasks(stream, known, next(iter(evaluations.values()))), *stream.notes()]
+            said = [
+                *_strange_tasks(stream, known, next(iter(evaluations.values()))),
+                *covered(learner),
+                *stream.notes(),
+            ]
             display.summary(evaluations, verdict, said, stopped=stop.name)
             self._write(evaluations, verdict, stop.name, [*assumed, *said], display)
         return stop.exit_code
@@ -236,6 +241,8 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         "--json": options.json,
     }
     sharded.check(options)
+    if options.interval is not None and sharded.is_sharded(options):
+        raise ValueError("--interval is for one process: leave out --shards")
     if options.keep and (options.predictions is None or is_dataset(data)):
         raise ValueError("--keep takes columns of a file, and writes them into --predictions")
     if sharded.is_sharded(options):
