@@ -84,5 +84,5 @@ guard: .venv/.dev
 	$(BIN)/python -m benchmarks.guard --cost
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-report* build dist docs/reference
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-report* build dist docs/reference docs/learn docs/do docs/coming-from docs/sg_execution_times.rst
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,17 +10,42 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tools"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
 from sphinx.application import Sphinx  # noqa: E402
 
 from api_reference import MODULES, public_names  # noqa: E402
 
 project, author, version = "shoal", "The shoal developers", metadata.version("shoal")
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
-exclude_patterns = ["api.md"]  # the reference below has its names
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "site_parts",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["api.md", "field", "coming", "**/sg_execution_times.rst"]  # the reference below has api's names
+bibtex_bibfiles = ["../src/shoal/cli/commands/references.bib"]
+sphinx_gallery_conf = {
+    "examples_dirs": ["field"],
+    "gallery_dirs": ["learn"],
+    "filename_pattern": r"/(field|coming)/|/plot_",  # what runs; other examples need data, and tests run them
+    "within_subsection_order": "site_parts.order",
+    "abort_on_example_error": True,
+    "reference_url": {"shoal": None},
+    "doc_module": ("shoal",),
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+    "write_computation_times": False,
+}
 html_theme = "pydata_sphinx_theme"
 html_title = "shoal"
+html_math_renderer = "mathml"  # of site_parts: no request to the outside
 html_extra_path = ["reproduction.html"]
 html_static_path, html_css_files = ["static"], ["site.css"]
 html_show_sourcelink = False
@@ -74,6 +99,9 @@ def write_reference() -> None:
 
 def link_pages(app: Sphinx, page: str, source: list[str]) -> None:
     """Pages link to files of the repository, of which readers of the site get a copy, and name what shoal has."""
+    if Path(app.env.doc2path(page)).suffix == ".rst":
+        source[0] = f".. currentmodule:: shoal\n\n{source[0]}"
+        return
     text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
     names = "|".join(public_names(importlib.import_module("shoal")))
     parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)

@@ -1,0 +1,113 @@
+"""What Sphinx has not: claims of papers with our verdicts, exercises that are run, formulas without a server."""
+
+from __future__ import annotations
+
+import doctest
+import html
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from shoal.papers.claims.table import claims
+
+HERE = Path(__file__).resolve().parent
+FIELD = (
+    "interaction_matrices",
+    "p_norm_and_second_order",
+    "schatten_norms",
+    "smoothed_learning",
+    "low_rank_and_personal",
+    "passive_aggressive",
+    "kernels",
+    "gaussians_and_queries",
+    "mixed_effects",
+    "guards_and_intervals",
+)
+
+
+def order(name: str) -> tuple[int, str]:
+    """Of pages in a gallery: those on the field from simple to composed, others by their names."""
+    stem = Path(name).stem
+    return (FIELD.index(stem) if stem in FIELD else len(FIELD)), stem
+
+
+@cache
+def reproduction() -> str:
+    """The page that `shoal reproduce` wrote, with the verdict of every claim."""
+    return (HERE / "reproduction.html").read_text("utf-8")
+
+
+def verdict(claim: str) -> tuple[str, str]:
+    """What our stored runs say of a claim, and the numbers that decide it; empty if it is newer than they are."""
+    row = re.search(rf'<tr id="claim-{claim}">(.*?)</tr>', reproduction(), re.S)
+    if row is None:
+        return "", ""
+    said, numbers = (
+        html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<td.*?>(.*?)</td>", row[1], re.S)[1:3]
+    )
+    return said, numbers
+
+
+class Claims(SphinxDirective):
+    """`.. claims:: osmtl-1 osmtl-3`: what the paper claims, and what we found."""
+
+    required_arguments, final_argument_whitespace = 1, True
+
+    def run(self) -> list[nodes.Node]:
+        """A table of a row a claim."""
+        known = {claim.id: claim for claim in claims()}
+        rows = []
+        for name in self.arguments[0].split():
+            claim, (said, numbers) = known[name], verdict(name)
+            is_told = claim.quote.startswith("[") and claim.quote.endswith("]")  # the paper has no sentence of it
+            quote = claim.quote[1:-1] if is_told else f"“{claim.quote}”"
+            ours: list[nodes.Node] = [nodes.Text("… newer than the stored runs")]
+            if said:
+                page = "../" * self.env.docname.count("/") + "reproduction.html"
+                ours = [nodes.reference("", said, refuri=f"{page}#claim-{name}"), nodes.Text(f"; {numbers}")]
+            rows.append([[nodes.Text(f"{quote} ({claim.place})")], ours])
+        table = nodes.table(classes=["claims"])
+        group = nodes.tgroup(cols=2)
+        group += [nodes.colspec(colwidth=55), nodes.colspec(colwidth=45)]
+        group += nodes.thead("", _row([[nodes.Text("The paper")], [nodes.Text("Our runs")]]))
+        group += nodes.tbody("", *map(_row, rows))
+        table += group
+        return [table]
+
+
+def _row(cells: list[list[Any]]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+
+
+def run_examples(app: Sphinx, page: str, source: list[str]) -> None:
+    """Solutions of exercises are examples with what they print; one that prints something else is a warning."""
+    if not page.startswith("learn/"):
+        return
+    found: list[str] = []
+    test = doctest.DocTestParser().get_doctest(source[0], {}, page, page, 0)
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=found.append)
+    if found:
+        logging.getLogger(__name__).warning("an exercise's solution prints something else:\n%s", "".join(found))
+
+
+def write_formula(translator: Any, node: nodes.Element) -> None:
+    """A formula as MathML, which browsers draw themselves."""
+    is_block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=is_block)
+    translator.body.append(f'<div class="formula">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    app.add_directive("claims", Claims)
+    app.connect("source-read", run_examples)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
