@@ -1,4 +1,8 @@
-"""Labels cost money: ask for those that are worth it, and learn from no others.
+"""
+Mails with a budget of labels
+=============================
+
+Labels cost money: ask for those that are worth it, and learn from no others.
 
 Data: ECML/PKDD 2006 spam, 15 users (`$SHOAL_DATA`, or downloaded).
 """

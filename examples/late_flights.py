@@ -1,4 +1,8 @@
-"""Does sharing pay? One model per airport, one for all, and one that learns how much to share.
+"""
+Late flights: does sharing pay?
+===============================
+
+Does sharing pay? One model per airport, one for all, and one that learns how much to share.
 
 Data: 327,346 flights out of New York in 2013 (`pip install "shoal[data]"`).
 """

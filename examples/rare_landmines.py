@@ -1,4 +1,8 @@
-"""A rare label that must not be missed: each mine counts as often as all that is harmless around it.
+"""
+Rare land mines that must not be missed
+=======================================
+
+A rare label that must not be missed: each mine counts as often as all that is harmless around it.
 
 Data: Landmine, 29 fields, 6 % mines (`$SHOAL_DATA`, or downloaded).
 """

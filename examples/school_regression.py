@@ -1,4 +1,8 @@
-"""Exam scores of 139 schools: regression, a row at a time, with tasks that appear on the way.
+"""
+Exam scores of 139 schools
+==========================
+
+Exam scores of 139 schools: regression, a row at a time, with tasks that appear on the way.
 
 Data: School (`$SHOAL_DATA`, or downloaded).
 """

@@ -1,4 +1,8 @@
-"""A spam filter per user that learns from all: a model per inbox, saved and loaded on the way.
+"""
+Spam per inbox, on real mails
+=============================
+
+A spam filter per user that learns from all: a model per inbox, saved and loaded on the way.
 
 Data: ECML/PKDD 2006 spam, 15 users (`$SHOAL_DATA`, or downloaded).
 """

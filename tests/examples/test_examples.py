@@ -1,4 +1,4 @@
-"""Every script in examples/ runs, on real data, and prints what it promises."""
+"""Every script in examples/ on real data runs and prints what it promises; the build of the site runs the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROMISED = {
 
 
 def test_all_are_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PROMISED)
+    assert {path.stem for path in EXAMPLES.glob("*.py") if not path.stem.startswith("plot_")} == set(PROMISED)
 
 
 @pytest.mark.parametrize("name", PROMISED)
