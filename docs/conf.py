@@ -30,8 +30,8 @@ extensions = [
 exclude_patterns = ["api.md", "field", "coming", "**/sg_execution_times.rst"]  # the reference below has api's names
 bibtex_bibfiles = ["../src/shoal/cli/commands/references.bib"]
 sphinx_gallery_conf = {
-    "examples_dirs": ["field", "../examples"],
-    "gallery_dirs": ["learn", "do"],
+    "examples_dirs": ["field", "../examples", "coming"],
+    "gallery_dirs": ["learn", "do", "coming-from"],
     "filename_pattern": r"/(field|coming)/|/plot_",  # what runs; other examples need data, and tests run them
     "within_subsection_order": "site_parts.order",
     "abort_on_example_error": True,

@@ -90,7 +90,8 @@ for learner in (
 # %%
 # What the papers claim, what we found
 # ------------------------------------
-# None of the reproduced papers is about mixed effects.
+# None of the reproduced papers is about mixed effects. :doc:`The page on mixed models
+# </coming-from/from_mixed_models>` compares forecasts with those of a batch program.
 #
 # Exercises
 # ---------
