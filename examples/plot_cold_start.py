@@ -3,7 +3,7 @@ Spam per inbox, and an inbox nobody knows
 =========================================
 
 Six users call different mails spam. A new user comes: until the first labels of the new inbox arrive, the model answers
-from what all share; then it learns the difference.
+from what all share; then it learns what is different here.
 """
 
 # %%
@@ -46,8 +46,3 @@ for name, errors in wrong.items():
 ax.set(xlabel="mails of the new inbox", ylabel="errors so far")
 ax.legend()
 figure.tight_layout()
-
-# %%
-# What she wants is learned:
-
-print("afterwards:", model.predict_proba_one({"user": "anna", "subject": "Discount credit", "hour": 9}))

@@ -2,7 +2,7 @@
 Odd rows: what one wrong value does, here and elsewhere
 =======================================================
 
-A sensor sends 1e6 instead of 1, once in 4,000 rows. Nothing else is wrong. :doc:`The page on odd rows </odd-rows>` has
+A sensor sends -1e6, once in 4,000 rows. Nothing else is wrong. :doc:`The page on odd rows </odd-rows>` has
 more accidents and all learners.
 """
 
@@ -18,7 +18,7 @@ from shoal.datasets import make_related_tasks
 
 data = make_related_tasks(n_tasks=10, n_rows=4000, relatedness=0.9, noise=0.05, seed=0)
 odd = data.X.copy()
-odd[2000, 3] = 1e6
+odd[2000, 3] = -1e6
 
 
 def by_sgd(X: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ Several classes, and one that comes later
 """
 
 # %%
-# Four species of trees as seen by 20 sensors, which differ. The oak is seen from the middle of the stream on.
+# Four species of trees as seen by 20 sensors, which differ. The oak is seen later than the others.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,12 +15,12 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from shoal import MultiClass, MultitaskPerceptron
 
 rng = np.random.default_rng(0)
-X, task = rng.normal(size=(6000, 10)), rng.integers(20, size=6000)
+X, task = rng.normal(size=(3000, 10)), rng.integers(20, size=3000)
 w = rng.normal(size=(4, 10)) + 0.2 * rng.normal(size=(20, 4, 10))
 kind = np.array(["ash", "elm", "fir", "oak"])[np.einsum("nkd,nd->nk", w[task], X).argmax(axis=1)]
-keep = (kind != "oak") | (np.arange(6000) > 3000)
+keep = (kind != "oak") | (np.arange(3000) > 1200)
 X, task, kind = X[keep], task[keep], kind[keep]
-first, last = slice(0, 2000), slice(2000, None)
+first, last = slice(0, 800), slice(800, None)
 
 model = MultiClass(MultitaskPerceptron(relation="pairwise", loss="logistic"))
 model.partial_fit(X[first], kind[first], task[first])
