@@ -108,6 +108,9 @@ def by_kind(function: Any, kind: Hashable, *arguments: Any) -> Any:
 
 def call(function: Any, rounds: Any, settings: Any, state: Any, out: Any, dtype: Hashable, *more: Any) -> Any:
     """function(rounds, settings, state, out, *more) by the kinds of named tuple and what weights are stored in."""
+    found = _entry_points(function, (type(settings), type(state), dtype))
+    if found:  # a call more would take a tenth of the time of a row
+        return found["entry"](rounds, settings, state, out, *more)
     return by_kind(function, (type(settings), type(state), dtype), rounds, settings, state, out, *more)
 
 

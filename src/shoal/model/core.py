@@ -13,7 +13,7 @@ from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
 from shoal.engine.compile import call
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
-from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State
+from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State, as_it_is
 from shoal.model.explanations import Parts, parts_of_linear
 from shoal.model.growth import aside
 from shoal.model.parameters import read
@@ -192,7 +192,8 @@ class Core:
         return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
 
     def _run(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> int:
-        learn, run, state = self.algorithm.learn, self.algorithm.chunks.run, self.algorithm.chunks.seen(self.state)
+        learn, chunks = self.algorithm.learn, self.algorithm.chunks
+        run, state = chunks.run, self.state if chunks.seen is as_it_is else chunks.seen(self.state)
         if run is None:
             return int(call(learn, rounds, settings, state, out, self._dtype, *more))
         return run(partial(call, learn, rounds, settings, state, out, self._dtype, *more), rounds, self.setup)
