@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 import shutil
 import sys
@@ -16,6 +17,7 @@ from sphinx.application import Sphinx  # noqa: E402
 
 from api_reference import MODULES, public_names  # noqa: E402
 
+logging.getLogger("shoal").setLevel(logging.ERROR)  # pages do not say that the first learner was compiled
 project, author, version = "shoal", "The shoal developers", metadata.version("shoal")
 extensions = [
     "myst_parser",

@@ -50,9 +50,10 @@ def verdict(claim: str) -> tuple[str, str]:
     if row is None:
         return "", ""
     said, numbers = (
-        html.unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<td.*?>(.*?)</td>", row[1], re.S)[1:3]
+        " ".join(html.unescape(re.sub("<.*?>", " ", cell)).split())
+        for cell in re.findall(r"<td.*?>(.*?)</td>", row[1], re.S)[1:3]
     )
-    return said, numbers
+    return re.sub(r" (rule changed; .*)$", r" (\1)", said), numbers
 
 
 class Claims(SphinxDirective):

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.report.conftest import Evaluations
 
 from shoal.evaluation import Evaluation, compare
 from shoal.evaluation.metrics.trends import TaskTrends
-from shoal.report import write_report
+from shoal.report import figures, write_report
 from shoal.report.tasks import MOST, task_section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -30,6 +31,17 @@ OVERLAPS = """() => [...document.querySelectorAll("table")].flatMap((table) => {
 }).length"""
 CUT = """[...document.querySelectorAll("section, table, .scroll, td")]
   .filter((one) => one.scrollWidth > one.clientWidth + 1).length"""
+
+
+# Of all pairs of texts in a picture those that lie over each other; a name is drawn twice, its rim first.
+LABELS = """() => [...document.querySelectorAll(".chart > svg")].flatMap((picture) => {
+  const texts = [...picture.querySelectorAll("text")].filter((one) => one.textContent.trim())
+    .map((one) => ({said: one.textContent, box: one.getBoundingClientRect()}));
+  const over = ({said: one, box: a}, {said: other, box: b}) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2
+    && !(one === other && Math.abs(a.left - b.left) < 3 && Math.abs(a.top - b.top) < 3);
+  return texts.flatMap((a, i) => texts.slice(i + 1).filter((b) => over(a, b)).map((b) => a.said + " / " + b.said));
+})"""
 
 
 def table_in(text: str) -> dict[str, Any]:
@@ -152,6 +164,38 @@ def test_nothing_is_cut_or_over_another_and_nothing_scrolls_sideways(opened: Pag
     assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(20, 25, 31)" if scheme == "dark" else "rgb(247, 248, 250)"
     )
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_no_label_of_a_picture_lies_over_another(
+    browser: Browser, tmp_path: Path, width: int, binary: Evaluations, regression: Evaluations, hedged: Evaluations
+) -> None:
+    """Of every picture that there is."""
+    labels = [f"label {i}" for i in range(14)]
+    told = {(a, b): 1 + 99 * (a == b) for a in labels for b in labels}
+    several = {"several": replace(binary["pooled"], kind="multiclass", confusion=told)}
+    seen = set()
+    for evaluations in (binary, regression, hedged, several):
+        write_report(tmp_path / "r.html", evaluations)
+        seen |= {figure.name for figure in figures(evaluations)}
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_default_timeout(120_000)
+        page.goto((tmp_path / "r.html").as_uri())
+        page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))")
+        assert page.evaluate(LABELS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
+    assert {
+        "progress",
+        "gain",
+        "importance",
+        "calibration",
+        "forecasts",
+        "confusion",
+        "sharing",
+        "relation",
+        "updates",
+    } == seen
 
 
 def test_it_is_sorted_and_searched(opened: Page, binary: Evaluations) -> None:

@@ -210,6 +210,9 @@ class PredictOptions:
     model: Annotated[str, Parameter(group=LEARNER)]
     """A file that `shoal run --save` wrote, or a folder, if it did so with `--shards`."""
 
+    trusted: Trusted = ()
+    """Learners of yours that may be imported from here, as in my_file:MyLearner, if the model holds them."""
+
     strict: Annotated[Switch, Parameter(group=LEARNER)] = False
     """Refuse files whose columns are not those of the model."""
 

@@ -174,7 +174,8 @@ def learner_class(name: Any, trusted: Collection[str] = ()) -> Any:
     else:
         raise UnknownLearner(
             f"holds a {dotted}, which is no learner of shoal, and nothing is imported because a file names it; if you "
-            f'trust it: shoal.load(path, trusted=["{dotted}"]), or --trusted {name} of shoal run, explain and inspect'
+            f'trust it: shoal.load(path, trusted=["{dotted}"]), or --trusted {name} of shoal run, predict, explain and '
+            "inspect"
         )
     if not (isinstance(kind, type) and hasattr(kind, "estimator_names") and hasattr(kind, "save")):
         of = "which is no shoal.Learner" if colon else "which this shoal does not have: a newer one may have saved it"

@@ -94,15 +94,15 @@ def test_a_model_of_an_own_learner_goes_on_if_it_is_trusted(
     code, _, err = shoal("run", csv_file, *TABLE, "--learner", "own_file:Mine", "--set", "C=0.1", "--save", "m.shoal")
     assert (code, err) == (0, "")
     monkeypatch.delitem(sys.modules, "own_file")
-    for command in (["run", csv_file, "--load"], ["inspect"], ["explain", "--model"]):
+    for command in (["run", csv_file, "--load"], ["inspect"], ["explain", "--model"], ["predict", csv_file, "--model"]):
         code, _, err = shoal(*command, "m.shoal")
         assert (code, len(err.splitlines())) == (2, 1)
         assert "m.shoal holds a own_file.Mine, which is no learner of shoal" in err
-        assert "--trusted own_file:Mine of shoal run, explain and inspect" in err
+        assert "--trusted own_file:Mine of shoal run, predict, explain and inspect" in err
         assert "own_file" not in sys.modules
         code, out, err = shoal(*command, "m.shoal", "--trusted", "own_file:Mine")
         assert (code, err) == (0, "")
-        assert ("Mine" in out) == (command[0] != "explain")
+        assert ("Mine" in out) == (command[0] in ("run", "inspect"))
         monkeypatch.delitem(sys.modules, "own_file")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from shoal.cli.commands.learners import modules_from_here
 from shoal.cli.intervals import check_coverage
 from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
@@ -29,7 +30,9 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
         return
     if options.cluster is not None:
         raise ValueError(f"--cluster is for models of several shards, and {options.model} is a single one")
-    _predict(data, rows, options, *load_model(options.model))
+    with modules_from_here():
+        learner, found = load_model(options.model, options.trusted)
+    _predict(data, rows, options, learner, found)
 
 
 def _predict(
