@@ -15,7 +15,7 @@ from tests.report.conftest import Evaluations
 from shoal import KernelPerceptron
 from shoal.evaluation import Evaluation, progressive_validate
 from shoal.report import figures, save_figures
-from shoal.report.style import CONFIG
+from shoal.report.style import CONFIG, logarithmic, span
 
 
 def by_name(evaluations: Any) -> Any:
@@ -287,3 +287,13 @@ class TestSharing:
 
     def test_learners_of_one_way_have_none(self, binary: Evaluations) -> None:
         assert "sharing" not in by_name(binary)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [([333, 334, 333], [334]), ([330, 450], [330, 450]), ([9, 300], [10, 20, 50, 100, 200]), ([3, 400], [10, 100])],
+)
+def test_ticks_of_a_logarithmic_axis_are_few_and_apart(values: list[float], ticks: list[float]) -> None:
+    scale, found = logarithmic(values)
+    assert found == ticks
+    assert scale.domain == list(span(values))

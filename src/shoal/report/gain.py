@@ -9,7 +9,21 @@ import numpy as np
 from shoal.evaluation import Evaluation
 from shoal.evaluation.result import higher_is_better, label, main_metric
 from shoal.report.figure import Figure
-from shoal.report.style import CARD, GAIN, INK, LOSS, QUIET, data, drawn_of, few, listed, panel_title, rows_axis, trend
+from shoal.report.style import (
+    CARD,
+    GAIN,
+    INK,
+    LOSS,
+    QUIET,
+    data,
+    drawn_of,
+    few,
+    listed,
+    panel_title,
+    rows_axis,
+    span,
+    trend,
+)
 
 WIDTH, HEIGHT = 400, 320
 BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}
@@ -55,8 +69,9 @@ def _placed(records: Iterable[dict[str, Any]], domain: tuple[float, float]) -> l
 
 def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float]) -> list[Mapping[str, Any]]:
     """The most telling tasks (far from zero, or large), as many as have room for their names."""
-    x = np.log([record["rows"] for record in records])
-    x = WIDTH * (x - x.min()) / max(np.ptp(x), 1e-9)
+    rows = [record["rows"] for record in records]
+    first, last = np.log(span(rows))
+    x = WIDTH * (np.log(rows) - first) / (last - first)
     y = HEIGHT * np.array([record["y"] for record in records]) / (domain[1] - domain[0])
     outside = np.array([record["side"] != "inside" for record in records])
     beside = np.array([record["beside"] for record in records])

@@ -85,14 +85,24 @@ def colour(names: Sequence[str], *, legend: bool = False) -> alt.Color:
     )
 
 
+def span(values: Iterable[float]) -> tuple[float, float]:
+    """The ends of a logarithmic scale of the values, with room beside them."""
+    values = list(values)
+    return min(values) * 0.85, max(values) * 1.15
+
+
 def logarithmic(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
-    """A scale that spans the values, and its ticks: powers of ten; if few, 1, 2 and 5 times these."""
+    """A scale that spans the values, and its ticks: powers of ten; if few, 1, 2 and 5 times these.
+
+    Where these are fewer than two, the ends of the values, or one of them if they lie close to each other.
+    """
     values = list(values)
     low, high = min(values), max(values)
     steps = (1,) if high / low > 50 else (1, 2, 5)
-    ticks = [s * 10**p for p in range(12) for s in steps if low * 0.85 <= s * 10**p <= high * 1.15]
-    scale = alt.Scale(type="log", domain=[low * 0.85, high * 1.15], nice=False)
-    return scale, ticks if len(ticks) > 1 else sorted({low, high})
+    first, last = span(values)
+    ticks = [s * 10**p for p in range(12) for s in steps if first <= s * 10**p <= last]
+    scale = alt.Scale(type="log", domain=[first, last], nice=False)
+    return scale, ticks if len(ticks) > 1 else [low, high] if high > 1.25 * low else [high]
 
 
 def rows_axis(values: Iterable[float], title: str) -> alt.X:
