@@ -81,6 +81,7 @@ from shoal.online.hedged_sharing.mixing import (
     mixture,
     newton_step,
     sharpen,
+    sigmoid,
     sigmoids,
     times,
     with_doubt,
@@ -173,8 +174,8 @@ class Work(NamedTuple):
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (TURN,) inputs of the second mixing, and zeros
     direction: FloatArray  # (TURN,)
-    stacks: FloatArray  # (32,) forecasts of the second mixing's regressions, the same leaning on the mixture, and zeros
-    of_stacks: FloatArray  # (32,) their sigmoids, or the same of real targets
+    stacks: FloatArray  # (4,) forecasts of the second mixing's regressions, and the same leaning on the mixture
+    of_stacks: FloatArray  # (4,) their sigmoids, or the same of real targets
     answers: FloatArray  # (3,) forecasts of the third mixing's inputs; of labels, probabilities
     ones: FloatArray  # (3,)
     trusts: FloatArray  # (3,) of the third mixing, before the first row
@@ -208,8 +209,8 @@ def new_work(longest: int, settings: Settings, dtype: type[np.floating]) -> Work
         p=small[5, :N_EXPERTS],
         z=small[2, :TURN],
         direction=small[3, :TURN],
-        stacks=np.zeros(LOGITS_TURN),
-        of_stacks=np.zeros(LOGITS_TURN),
+        stacks=np.zeros(2 * N_STACKS),
+        of_stacks=np.zeros(2 * N_STACKS),
         answers=np.zeros(N_ANSWERS),
         ones=np.ones(N_ANSWERS),
         trusts=np.array(TRUSTS),
@@ -412,11 +413,8 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     for s in range(N_STACKS):
         work.stacks[s] = within(limit, unit * inner(state.stacks[s], z, few))
         work.stacks[N_STACKS + s] = trust * work.stacks[s] + (1.0 - trust) * everybody
-    if settings.regression:
-        for s in range(2 * N_STACKS):
-            work.of_stacks[s] = work.stacks[s]
-    else:
-        sigmoids(work.stacks, True, work.of_stacks)  # whole turns take less time than four numbers alone
+    for s in range(2 * N_STACKS):
+        work.of_stacks[s] = work.stacks[s] if settings.regression else sigmoid(work.stacks[s])
     for s in range(N_STACKS):
         work.answers[s] = work.of_stacks[N_STACKS + s]
     work.forecast[ANSWER] = mixture(state.trusts, work.answers, work.ones)
