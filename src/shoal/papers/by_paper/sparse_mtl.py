@@ -35,12 +35,12 @@ BOTH = {name: {"n_common": common, "n_task": own} for name, (common, own) in SIZ
 IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES.items()}  # 2 for each of 30 tasks
 COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
 
-WIDTHS = tuple(2.0**i for i in range(-1, 10))  # of the Gaussian kernel, sigma: 0.5 to 512, where it is linear
+WIDTHS = tuple(2.0**i for i in range(-1, 12))  # of the Gaussian kernel, sigma: 0.5 to 2048, where it is linear
 WIDE = tuple(float(f"{0.5 / sigma**2:.3g}") for sigma in WIDTHS)  # the same kernels by RegMTL's gamma
 OF_BOTH = {"sigma": WIDTHS[1:7], "gamma": decades(1e-4, 1.0, 1), "lam": decades(1e-4, 1.0, 1)}
 OF_COMMON = {"sigma": WIDTHS[:10], "gamma": decades(1e-4, 10.0, 1)}
-OF_REGMTL = {"gamma": WIDE[2:], "mu": decades(0.01, 100.0, 1), "C": decades(1.0, 1e5, 1)}
-OF_SVM = {**OF_REGMTL, "C": decades(0.1, 1e3, 1)}  # with the hinge loss
+OF_REGMTL = {"gamma": WIDE[2:], "mu": decades(0.01, 100.0, 1), "C": decades(1.0, 1e7, 1)}
+OF_SVM = {**OF_REGMTL, "mu": decades(1e-3, 100.0, 1), "C": decades(0.1, 1e5, 1)}  # with the hinge loss
 MU = decades(1e-6, 10.0, 4)
 
 
@@ -127,7 +127,7 @@ RIDGES = {
     ]
 }
 OF_PUPILS = {"sigma": WIDTHS[:8], "gamma": decades(1e-4, 100.0, 1), "lam": decades(1e-4, 100.0, 1)}
-OF_SVR = {"gamma": WIDE[:8], "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
+OF_SVR = {"gamma": WIDE[:8], "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 100.0, 2)}
 
 EXAMS = (
     Entrant("RegMTL", "RegMTLRegressor", {"kernel": "rbf"}, OF_SVR),
