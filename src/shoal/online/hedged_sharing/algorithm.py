@@ -230,7 +230,7 @@ SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
 # What levels and effects may cost, in squares of columns, and training trees, in additions to a histogram.
 EFFORTS = {
     "fast": (5e7, Effort(-np.inf, 1.0)),
-    "auto": (2e8, Effort(6e8, 500.0)),
+    "auto": (5e7, Effort(6e8, 500.0)),
     "full": (np.inf, Effort(0.0, np.inf)),
 }
 PARAMETERS = {

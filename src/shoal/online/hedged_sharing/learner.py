@@ -122,9 +122,9 @@ class HedgedSharing(_Hedged, Classifier):
         taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
     effort : {"auto", "fast", "full"}
         How long mixed effects and levels stay, and how often trees are trained anew. "full": for ever, and whenever
-        rows have grown by 15 %. "auto": while rows times columns² are at most 2e8, and the same while trainings have
-        cost less than 6e8 additions to a histogram, some nanoseconds each, and 500 for each row. "fast": to 5e7, and
-        no trees.
+        rows have grown by 15 %. "auto": while rows times columns² are at most 5e7, and the same while trainings have
+        cost less than 6e8 additions to a histogram, some nanoseconds each, and 500 for each row. "fast": without
+        trees.
     dtype : {"float64", "float32"}
         What weights are stored in, and their steps computed in. float32 takes half the memory and less time; margins
         and mixtures are float64 all the same.
