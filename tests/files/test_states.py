@@ -107,3 +107,9 @@ def test_feature_0_has_a_column_of_the_model_or_none(width: int, zero: int | Non
 def test_no_other_column_may_be_that_of_feature_0(width: Any, zero: Any, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         _check("libsvm", {"width": width, "zero": zero})
+
+
+def test_two_features_of_one_name_are_refused() -> None:
+    _check("vw", {"names": ["f^a", "f^b"]})
+    with pytest.raises(ValueError, match="names of features"):
+        _check("vw", {"names": ["f^a", "f^b", "f^a"]})

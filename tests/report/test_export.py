@@ -54,6 +54,10 @@ def test_evaluations_have_scores_with_error_bars_and_tasks(tmp_path: Path) -> No
     assert pl.read_csv(tmp_path / "scores.csv")["error_error_bar"].to_list() == [0.01]
     assert pl.read_csv(tmp_path / "tasks.csv").to_dicts() == [{"learner": "mine", "task": "a", **of_task}]
     assert export([Row("a", 1.0)], tmp_path / "rows.csv")[0].read_text() == "name,score\na,1.0\n"
+    export(one, tmp_path / "alone")
+    assert pl.read_csv(tmp_path / "alone" / "tasks.csv").drop("learner").to_dicts() == [{"task": "a", **of_task}]
+    export([Row("a", 1.0)], tmp_path / "rows")
+    assert (tmp_path / "rows" / "table.csv").read_text() == "name,score\na,1.0\n"
 
 
 def test_what_is_no_table_or_picture(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from shoal.cli.app import start
 from shoal.files import open_stream
 from shoal.serve.row_codec import from_dicts
 from shoal.serve.served_model import ServedModel
+from shoal.tabular import table_model
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +341,17 @@ def test_a_table_without_its_package_names_the_extra(sales: pd.DataFrame, sold: 
     code = f"import sys; sys.modules['polars'] = None; import shoal; shoal.load({str(tmp_path / 'm.shoal')!r})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.stderr.splitlines()[-1].endswith('needs the package polars: pip install "shoal[data]"')
+
+
+def test_a_row_is_counted_from_the_first_of_the_table(
+    sales: pd.DataFrame, sold: pd.Series, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though a long table is checked piece by piece."""
+    monkeypatch.setattr(table_model, "ROWS", 100)
+    model = TabularClassifier("shop", PassiveAggressive()).partial_fit(sales, sold)
+    wrong = sales.assign(price=["x" if i == 555 else "1" for i in range(600)])
+    with pytest.raises(ValueError, match="row 555: column 'price' has 'x'"):
+        model.partial_fit(wrong, sold)
 
 
 def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_it_follows_a_spread_that_changes() -> None:
     assert [inside[task[9_000:] == k].mean() for k in range(6)] == pytest.approx([0.9] * 6, abs=0.06)
 
 
-def test_sets_of_classes_do_not_depend_on_chunks() -> None:
-    """Though a class comes late: then its probability was none."""
+def test_sets_of_classes_do_not_depend_on_chunks(tmp_path: Path) -> None:
+    """Though a class comes late: then its probability was none. A saved model has the same."""
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(900, 4)), rng.integers(5, size=900)
     y = np.array(["ash", "elm", "fir", "oak"])[(X @ rng.normal(size=(4, 4))).argmax(axis=1)]
@@ -128,6 +128,8 @@ def test_sets_of_classes_do_not_depend_on_chunks() -> None:
     assert sets.shape == (900, 4)
     assert learner.predict_set_one(X[0], task[0]) == learner.classes_[sets[0]].tolist()
     assert 0.7 < learner.coverage_.mean() < 0.9
+    learner.save(tmp_path / "m.shoal")
+    np.testing.assert_array_equal(shoal.load(tmp_path / "m.shoal").predict_set(X, task), sets)
 
 
 def test_what_it_cannot_judge_is_refused(tmp_path: Path) -> None:
