@@ -68,8 +68,15 @@ def test_intervals_and_sets_stand_beside_what_is_predicted(shoal: Program, tmp_p
     sets = pl.read_csv(out)["set"].fill_null("")
     assert set(sets) <= {"", "no", "yes", "no|yes"}
     assert (sets[:50] == "no|yes").all()
-    _, _, err = shoal("run", csv_file, "--task", "shop", "--label", "colour", "--interval", "0.9")
-    assert "--interval takes numbers or two labels" in err
+    kind = np.array(["ash", "elm", "fir"])[np.digitize(size, [-0.5, 0.5])]
+    frame.select("shop", "size", kind=pl.Series(kind)).write_csv(prices)
+    kinds = ("--task", "shop", "--label", "kind", "--interval", "0.8", "--predictions", out, "--save", model)
+    code, said, _ = shoal("run", prices, *kinds, *labels[:4])
+    assert (code, "of the targets were in sets of 0.8" in " ".join(said.split())) == (0, True)
+    found = pl.read_csv(out).with_columns(pl.col("set").fill_null("").str.split("|"))[50:]
+    assert 0.7 < found.select(pl.col("set").list.contains(pl.col("label"))).to_series().to_numpy().mean() < 0.9
+    assert shoal("predict", prices, "--model", model, "--out", out)[0] == 0
+    assert {"ash", "elm", "fir"} <= set(pl.read_csv(out)["set"])
 
 
 def test_json_on_standard_output_is_all_there_is(shoal: Program, csv_file: Path) -> None:

@@ -34,13 +34,18 @@ def test_thresholds_are_those_of_the_twin(of_labels: bool, least_step: float) ->
     inner: Any = MultitaskPerceptron(loss="logistic") if of_labels else MultitaskRegressor(eta=0.05)
     learner, twin = Conformal(inner, coverage=0.8, least_step=least_step), Thresholds(0.8, least_step)
     alone = inner.test_then_train(X, y, task)
-    decisions, thresholds = learner.judge_then_train(X, y, task)
+    decisions, answers = learner.judge_then_train(X, y, task)
     np.testing.assert_array_equal(decisions, alone)
     sign, before = np.where(y == "yes", 1.0, -1.0) if of_labels else y, []
     for k, s in zip(task.tolist(), 1 / (1 + np.exp(sign * alone)) if of_labels else np.abs(y - alone), strict=True):
         before.append(twin.q(k))
         twin.learn(k, s)
-    np.testing.assert_allclose(thresholds, before, rtol=1e-12)
+    q = np.array(before)[:, None]
+    if of_labels:
+        p = 1 / (1 + np.exp(-alone))
+        np.testing.assert_array_equal(answers, np.column_stack([p, 1 - p]) <= q)
+    else:
+        np.testing.assert_allclose(answers, alone[:, None] + q * [-1, 1], rtol=1e-12)
     np.testing.assert_allclose(learner.thresholds_, [twin.q(k) for k in learner.tasks_], rtol=1e-12)
     covered = [1 - twin.misses[k] / twin.c[k] for k in learner.tasks_]
     assert learner.judged_.tolist() == [twin.c[k] for k in learner.tasks_]
@@ -116,10 +121,14 @@ def test_sets_of_classes_do_not_depend_on_chunks(tmp_path: Path) -> None:
     learner = Conformal(MultiClass(MultitaskPerceptron(loss="logistic")), coverage=0.8)
     margins = learner.test_then_train(X, y, task)
     np.testing.assert_array_equal(margins, MultiClass(MultitaskPerceptron(loss="logistic")).test_then_train(X, y, task))
-    again, thresholds = clone(learner).judge_then_train(X, y, task)
+    judged = clone(learner)
+    again, before = judged.judge_then_train(X, y, task)
     np.testing.assert_array_equal(again, margins)
-    assert np.isinf(thresholds[:FIRST]).all()
-    assert np.isfinite(thresholds[FIRST:]).all()
+    assert not before[0].any()  # no class had come
+    assert before[10:FIRST, :3].all()
+    assert not before[: np.argmax(y == "oak") + 1, 3].any()
+    inside = before[np.arange(900), np.searchsorted(learner.classes_, y)]
+    assert inside[FIRST:].sum() == (judged.coverage_ * judged.judged_).sum()
     by_parts = Conformal(MultiClass(MultitaskPerceptron(loss="logistic")), coverage=0.8)
     for first in range(0, 900, 150):
         by_parts.partial_fit(X[first : first + 150], y[first : first + 150], task[first : first + 150])

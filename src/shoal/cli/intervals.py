@@ -7,7 +7,6 @@ import numpy as np
 from shoal.evaluation.metrics.metric import LEAST_ROWS
 from shoal.learner import Learner
 from shoal.wrappers.conformal import Conformal
-from shoal.wrappers.multi_class import MultiClass
 
 ENOUGH = LEAST_ROWS["auc"]  # rows of a task whose coverage says something
 
@@ -18,15 +17,15 @@ def with_interval(learner: Any, coverage: float | None, loaded: str | None) -> A
     Raises
     ------
     ValueError
-        If it has no probabilities or more than two labels, or if the model that was loaded has other intervals or none.
+        If it is no learner of this library, has no probabilities, or if the loaded model has other intervals or none.
     """
     if coverage is None:
         return learner
     if loaded is not None:
         check_coverage(learner, coverage, loaded)
         return learner
-    if isinstance(learner, MultiClass) or not isinstance(learner, Learner):
-        raise ValueError("--interval takes numbers or two labels; in Python shoal.Conformal gives sets of more labels")
+    if not isinstance(learner, Learner):
+        raise ValueError("--interval takes learners of shoal")
     wrapped = Conformal(learner, coverage=coverage)
     wrapped.new_core()  # raises now if the learner has no probabilities
     return wrapped

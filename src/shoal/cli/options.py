@@ -193,7 +193,7 @@ class RunOptions(PassOptions):
     """Columns of the file to write next to the predictions, such as --keep id; --ignore id does not learn it."""
 
     interval: Interval = None
-    """Add low and high of intervals, of two labels sets, that hold this share of each task's targets, such as 0.9."""
+    """Add low and high of intervals, of labels sets, that hold this share of each task's targets, such as 0.9."""
 
     tasks_out: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write a row per task with all scores, as .csv, .ndjson or .parquet."""

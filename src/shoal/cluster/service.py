@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PATIENCE = 10.0  # seconds for an answer of all shards
 AT_ONCE = 64  # concurrent requests of a shard
 MARK = "."  # between a shard's number and the id that it gave
-MEANS = ("error", "loss", "auc", "calibration")  # gauges that are means over rows; the others are sums
+MEANS = ("error", "loss", "auc", "calibration", "coverage")  # gauges that are means over rows; the others are sums
 
 Ask = Callable[..., Future[Any]]  # (shard, method, arguments)
 
@@ -586,6 +586,8 @@ def gauges_of_all(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
         values = np.array([one[name] for one in there], np.float64)
         if name == "error_of_worst_task" or name.endswith("_seconds"):
             gauges[name] = float(values.max())
+        elif name == "coverage_of_worst_task":
+            gauges[name] = float(values.min())
         elif name.startswith(MEANS):
             rows = np.array([one["rows_judged"] for one in there], np.float64)
             gauges[name] = float(values @ rows / max(rows.sum(), 1.0))

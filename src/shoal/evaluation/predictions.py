@@ -24,36 +24,35 @@ class Predictions(NamedTuple):
     decision: FloatArray | None  # two labels, of learners without probabilities
     is_known: list[bool] | None = None  # whether the model knew the row's task
     interval: FloatArray | None = None  # (n, 2) of real targets, by `Conformal`; infinite before the first 50 rows
-    labels: list[list[Any]] | None = None  # of two labels, those in its set
+    labels: list[list[Any]] | None = None  # those in the set of a `Conformal`
 
 
 def predictions_of(
-    piece: Piece, score: FloatArray, learner: Any, kind: str, classes: ClassIndex, thresholds: FloatArray | None
+    piece: Piece, score: FloatArray, learner: Any, kind: str, classes: ClassIndex, answers: list[Any] | None
 ) -> Predictions:
     """The columns from the scores that metrics see; `kind` is "binary", "multiclass" or "regression".
 
-    `thresholds` are those of a `Conformal` before each row.
+    `answers` are those of a `Conformal` before each row: (low, high), or the labels of a set, None before the first.
     """
     task = None if piece.task is None else np.asarray(piece.task).tolist()
     label = np.asarray(piece.y).tolist()
     if kind == "regression":
-        interval = None if thresholds is None else np.column_stack([score - thresholds, score + thresholds])
+        interval = None if answers is None else np.array(answers, np.float64).reshape(len(label), 2)
         return Predictions(task, label, score.tolist(), None, None, None, interval)
+    known = learner.classes_.tolist()
+    sets = None if answers is None else [known if labels is None else labels for labels in answers]
     if kind == "multiclass":
         name = {number: label for label, number in classes.number.items()}
-        return Predictions(task, label, [name.get(int(guess)) for guess in score[:, 0]], None, None)
-    known = learner.classes_.tolist()
+        predicted = [name.get(int(guess)) for guess in score[:, 0]]
+        return Predictions(task, label, predicted, None, None, None, None, sets)
     predicted = [known[-1] if positive else known[0] for positive in score >= 0.0]
     if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
-    p = logistic(score)
-    if thresholds is None:
-        return Predictions(task, label, predicted, p, None)
-    sets = _sets(known, np.column_stack([p, 1.0 - p]) <= thresholds[:, None])  # what is left for the other label
-    return Predictions(task, label, predicted, p, None, None, None, sets)
+    return Predictions(task, label, predicted, logistic(score), None, None, None, sets)
 
 
-def _sets(labels: list[Any], inside: NDArray[np.bool_]) -> list[list[Any]]:
+def sets_of(labels: list[Any], inside: NDArray[np.bool_]) -> list[list[Any]]:
+    """The labels of each row's set, from (n, n_labels) whether they are in it."""
     return [[label for label, is_in in zip(labels, row, strict=True) if is_in] for row in inside.tolist()]
 
 
@@ -67,7 +66,7 @@ def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
         return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known, interval)
     sets = None
     if hasattr(learner, "predict_set"):
-        sets = _sets(learner.classes_.tolist(), learner.predict_set(X, chunk.task))
+        sets = sets_of(learner.classes_.tolist(), learner.predict_set(X, chunk.task))
     has_probabilities = hasattr(learner, "predict_proba")
     if len(learner.classes_) > 2:
         predicted = learner.predict(X, chunk.task).tolist()

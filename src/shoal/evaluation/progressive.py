@@ -26,7 +26,7 @@ from shoal.evaluation.metrics.regression import Divergence
 from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
-from shoal.evaluation.predictions import Predictions, predictions_of
+from shoal.evaluation.predictions import Predictions, predictions_of, sets_of
 from shoal.evaluation.result import Checkpoint, Evaluation, label, number
 from shoal.evaluation.sample import Sampler
 from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds, with_task
@@ -287,9 +287,7 @@ class Race:
     def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
         """The first learner's predictions in the labels' own words."""
         name, runner = next(iter(self.runners.items()))
-        return predictions_of(
-            piece, predictions[name], runner.learner, runner.kind, self.class_index, runner.thresholds
-        )
+        return predictions_of(piece, predictions[name], runner.learner, runner.kind, self.class_index, runner.answers)
 
     def _predictions(self, piece: Piece, truth: FloatArray) -> dict[str, FloatArray]:
         """Run every learner. They share nothing and compiled code holds no lock, so each core runs one."""
@@ -418,10 +416,10 @@ class Runner:
         self.is_classifier = bool(is_classifier(learner))
         self.kind = _kind(learner)
         self.has_probabilities = hasattr(learner, "predict_proba")
-        self.has_thresholds = hasattr(learner, "judge_then_train")
+        self._has_answers = hasattr(learner, "judge_then_train")
         self._decide = learner.decision_function if self.is_classifier else learner.predict
         self.simultaneous = bool(getattr(learner, "simultaneous", False))
-        self.thresholds: FloatArray | None = None  # of a `Conformal`, before each row of the last piece
+        self.answers: list[Any] | None = None  # of a `Conformal`, before each row of the last piece
         self.wall_seconds = self.cpu_seconds = 0.0
         self._waiting: deque[tuple[int, Piece]] = deque()  # (rows up to the round's end, round)
         self._predicted = 0
@@ -485,25 +483,32 @@ class Runner:
     def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
         X = self.admit(piece.X)
         rows, options = (X, piece.y, piece.task), self._options(piece)
-        if self.has_thresholds:
-            values, self.thresholds = self.learner.judge_then_train(*rows, **options)
+        if self._has_answers:
+            values, answers = self.learner.judge_then_train(*rows, **options)
+            self.answers = self._as_answers(answers)
         else:
             values = self.learner.test_then_train(*rows, **options)
         return self._judged(values, truth)
+
+    def _as_answers(self, found: Any) -> list[Any]:
+        """Intervals, or the labels of sets."""
+        return sets_of(self.learner.classes_.tolist(), found) if self.is_classifier else found.tolist()
 
     def _round_by_round(self, piece: Piece, truth: FloatArray) -> FloatArray:
         """Labels come late: a call per round."""
         n_rows = len(piece.code)
         predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(n_rows)
         starts = self._starts(piece)
-        self.thresholds = np.full(n_rows, np.inf) if self.has_thresholds else None
+        everything = None if self.is_classifier else (-np.inf, np.inf)
+        self.answers = [everything] * n_rows if self._has_answers else None
         for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             one_round = cut(piece, first, last)
             if self._is_fitted():  # before the first label arrives every margin is 0
                 X = self.admit(one_round.X)
                 predictions[first:last] = self._judged(self._decide(X, one_round.task), truth[first:last])
-                if self.thresholds is not None:
-                    self.thresholds[first:last] = self.learner.predict_thresholds(X, one_round.task)
+                if self.answers is not None:
+                    answer = self.learner.predict_set if self.is_classifier else self.learner.predict_interval
+                    self.answers[first:last] = self._as_answers(answer(X, one_round.task))
             self._predicted += last - first
             self._waiting.append((self._predicted, one_round))
             while self._waiting and self._waiting[0][0] + self.delay <= self._predicted:

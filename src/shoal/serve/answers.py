@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
@@ -16,6 +17,7 @@ from shoal.learner import Classifier, logistic, model_of
 from shoal.model.explanations import most_alike
 from shoal.model.slicing import as_wide
 from shoal.online.hedged_sharing.learner import by_sharing
+from shoal.serve import promises
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
@@ -70,7 +72,14 @@ class Answers:
             chances = [None] * n if said.probability is None else said.probability.tolist()
             known = [True] * n if said.is_known is None else said.is_known
             predicted = served.labels.as_written(said.predicted)
-            found += [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
+            answers = [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
+            if said.interval is not None:
+                ends = zip(answers, said.interval.tolist(), strict=True)
+                answers = [answer._replace(low=low, high=high) for answer, (low, high) in ends]
+            if said.labels is not None:
+                sets = zip(answers, said.labels, strict=True)
+                answers = [answer._replace(set=served.labels.as_written(labels)) for answer, labels in sets]
+            found += answers
         found[0] = found[0]._replace(note=note)
         for i in range(max(0, len(found) - LATEST_OF_TABLE), len(found)):
             self._keep(found[i].task, Rows(rows.frame[i : i + 1], rows.strings))
@@ -149,7 +158,7 @@ class Answers:
         """Say which labels are worth asking for. Raises Refused, also for a regressor."""
         fold, (served, readers) = self._fold, self._fold.live
         learner = served.learner
-        if not isinstance(learner, Classifier):
+        if not is_classifier(learner):
             raise Refused(Fault(None, None, "this model predicts numbers: there is no margin to say how sure it is"))
         chunk = served.rows_of(rows, readers.table)
         with fold.turns.answering():
@@ -165,6 +174,7 @@ class Answers:
         with turn():
             if not learner.knows_task(task):
                 raise UnknownTask(f"there is no task {task!r}")
+            kept, learner = promises.of_task(learner, task), promises.within(learner)
             weights = by_sharing(learner.expert_weights(task)) if hasattr(learner, "expert_weights") else {}
             model, cores = model_of(learner), [*learner.deciding_cores().values()]
         try:
@@ -173,7 +183,7 @@ class Answers:
             alike = []
         similar = [{"task": other, "similarity": value} for other, value in alike]
         ways = [{"way": way, "weight": weight} for way, weight in weights.items()]
-        return {"task": task, **self._why_latest(task), "similar": similar, "ways": ways}
+        return {"task": task, **self._why_latest(task), **kept, "similar": similar, "ways": ways}
 
 
 def _task_of(row: Mapping[str, Any], served: ServedModel) -> str | None:

@@ -7,6 +7,7 @@ A `Call` is a request as a value: what is sent, and how its answer is read. `Att
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -362,7 +363,14 @@ class Attempts:
 
 def _predict(rows: Table) -> Call[list[Answer]]:
     """Predict rows."""
-    return _post("/v1/predict", *_body(rows), lambda answer: [Answer(**one) for one in _listed(answer)])
+    return _post("/v1/predict", *_body(rows), lambda answer: [_answer(one) for one in _listed(answer)])
+
+
+def _answer(found: dict[str, Any]) -> Answer:
+    """An answer as the service made it: JSON has null for ends that are infinite."""
+    if "low" in found and found["low"] is None:
+        found = {**found, "low": -math.inf, "high": math.inf}
+    return Answer(**found)
 
 
 def _learn(rows: Table, key: str | None) -> Call[Receipt]:

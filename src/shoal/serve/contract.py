@@ -123,6 +123,17 @@ class Answer(NamedTuple):
     known_task: bool  # an unseen task is predicted from what tasks share
     # Why there is no id; columns that the row lacks, or that the model does not know (of a table, in its first row).
     note: str | None = None
+    # Of a model with intervals (`Conformal`), which hold its `coverage` of the targets: ends, infinite before 50 rows.
+    low: float | None = None
+    high: float | None = None
+    set: list[Any] | None = None  # of labels: those in the set, likewise
+
+    def plain(self) -> dict[str, Any]:
+        """Values by name, without those of intervals and sets where there are none."""
+        return {name: value for name, value in self._asdict().items() if value is not None or name not in BY_CONFORMAL}
+
+
+BY_CONFORMAL = ("low", "high", "set")
 
 
 class Pending(NamedTuple):

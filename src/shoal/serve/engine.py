@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from shoal.learner import Learner
-from shoal.serve import contract, snapshots
+from shoal.serve import contract, promises, snapshots
 from shoal.serve.answers import Answers, rehearse
 from shoal.serve.apply import Fold
 from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, Learn, Wait, now, without_ids
@@ -367,8 +367,8 @@ class Engine:
         """One task in plain values. Raises UnknownTask.
 
         `latest`: the forecast that was asked for last, and its reasons; `similar`: the most similar tasks; `ways`: the
-        weights of the ways of sharing, if the learner weighs some; and since the service began `rows`, `error`, `loss`,
-        and the means of `forecast` and `happened`.
+        weights of the ways of sharing, if the learner weighs some; what `promises.of_task` has; and since the service
+        began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
         """
         found = dict(self._answers.about(task))
         with suppress(contract.UnknownTask):  # the task is older than the service
@@ -391,6 +391,8 @@ class Engine:
     def gauges(self) -> Mapping[str, float]:
         """Numbers for dashboards."""
         newest_snapshot = self._snapshots.all()[0]
+        with self._fold.turns.answering():
+            kept = promises.gauges(self._fold.served.learner)
         log_bytes = {}
         if not self._writer.trouble:
             with suppress(contract.Unavailable):  # the other numbers matter most while the database is away
@@ -409,6 +411,7 @@ class Engine:
             "tasks": len(self._fold.served.learner.tasks_),
             "features": self._fold.served.learner.n_features_in_,
             **self.statistics.gauges(),
+            **kept,
             **({} if (trial := self.statistics.trial) is None else trial.gauges()),
             **{f"labels_{name}": count for name, count in self._writer.labels.items()},
             "labels_asked": self._answers.labels_asked,

@@ -47,6 +47,8 @@ class Reasons(NamedTuple):
     usual_of: str  # of what that is usual: the task, or all tasks
     unit: str  # what the forecast is: "probability of yes", "margin for yes", "units"
     reasons: list[Reason]
+    interval: tuple[float, float] | None = None  # of numbers, by `Conformal`
+    set: list[Any] | None = None  # of labels, by `Conformal`: those that it may be
 
     def most(self, n: int) -> list[Reason]:
         """The n largest reasons; if there are more, the last stands for all others."""
@@ -58,8 +60,11 @@ class Reasons(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast, at most eight reasons, and the text, for JSON."""
-        reasons = [one._asdict() for one in self.most(LINES - 3)]
-        return {**self._asdict(), "reasons": reasons, "text": str(self)}
+        found = {**self._asdict(), "reasons": [one._asdict() for one in self.most(LINES - 3)], "text": str(self)}
+        interval, labels = found.pop("interval"), found.pop("set")
+        if interval is not None:
+            found["low"], found["high"] = (end if math.isfinite(end) else None for end in interval)
+        return found if labels is None else {**found, "set": labels}
 
     def __str__(self) -> str:
         return self.text()
@@ -82,7 +87,17 @@ class Reasons(NamedTuple):
         signed = [("-" if one.share < 0.0 else "+", one) for one in self.most(max(lines - 3, 1))]
         shown += [(f"{sign}{write.format(abs(one.share))}", one.what) for sign, one in signed]
         said = "" if self.label is None else f"predicted {self.predicted}, "
-        return f"{said}{self.unit} {write.format(self.forecast)}", shown
+        return f"{said}{self.unit} {write.format(self.forecast)}{self._range(write)}", shown
+
+    def _range(self, write: str) -> str:
+        """The interval, or the set, behind the forecast."""
+        if self.set is not None:
+            return f"; in the set: {', '.join(map(str, self.set)) or 'no label'}"
+        if self.interval is None:
+            return ""
+        if not math.isfinite(self.interval[0]):
+            return "; no interval before 50 rows"
+        return "; from {} to {}".format(*map(write.format, self.interval))
 
 
 def reasons_of(
@@ -140,7 +155,20 @@ def reasons_of(
     reasons = [Reason(what, scale * (one[0] + one[1]), *one) for what, one in added.items() if one[0] or one[1]]
     reasons.sort(key=lambda one: -abs(one.shared + one.own))
     of = _usual_of(learner, names[0], task)
-    return Reasons(predicted, about, forecast, usual, of, f"{unit} {about}" if unit else names[1], reasons)
+    unit = f"{unit} {about}" if unit else names[1]
+    return Reasons(predicted, about, forecast, usual, of, unit, reasons, *_range_of(learner, X, tasks, written))
+
+
+def _range_of(
+    learner: Any, X: Any, tasks: Any, written: Callable[[list[Any]], list[Any]]
+) -> tuple[tuple[float, float] | None, list[Any] | None]:
+    """The interval of a row, or its set of labels, of a learner that has some."""
+    if hasattr(learner, "predict_interval"):
+        low, high = learner.predict_interval(X, tasks)[0].tolist()
+        return (low, high), None
+    if hasattr(learner, "predict_set"):
+        return None, written(learner.classes_[learner.predict_set(X, tasks)[0]].tolist())
+    return None, None
 
 
 def _scaled(

@@ -66,6 +66,14 @@ class Thresholds(NamedTuple):
     first: FloatArray  # (50,) scores of the first rows
 
 
+class Learned(NamedTuple):
+    """What was decided before rows were learned."""
+
+    decisions: Any  # (n,); of classes an array each, that of the rest first
+    chances: FloatArray  # of classes (n, n_classes), numbered as they came
+    known: NDArray[np.bool_]  # of classes, whether each had come
+
+
 @kernel(entry=True, allocates=True)
 def follow(
     scores: FloatArray,
@@ -119,22 +127,25 @@ def scores_of_labels(f: FloatArray, y: FloatArray) -> FloatArray:
     return logistic(-y * f)
 
 
-def scores_of_classes(values: FloatArray, codes: FloatArray, n_known: int, starts: IntArray) -> FloatArray:
-    """1 - p(y) of codes of classes, p over those that had come before the round; 1 for a new one.
+def classes_before(codes: FloatArray, n_classes: int, n_known: int, starts: IntArray) -> NDArray[np.bool_]:
+    """(n, n_classes) whether each class had come before the row's round.
 
     Parameters
     ----------
-    values : (n, n_classes) logits of each class against the rest
     codes : (n,) classes, numbered as they came
     n_known : classes that had come before the first row
     starts : (n_rounds + 1,)
     """
-    y = codes.astype(np.int64)
-    before = np.maximum.accumulate(np.concatenate([[n_known], y + 1]))  # classes that have come before each row
+    before = np.maximum.accumulate(np.concatenate([[n_known], codes.astype(np.int64) + 1]))
     known = np.repeat(before[starts[:-1]], np.diff(starts))
-    p = logistic(values) * (np.arange(values.shape[1]) < known[:, None])
-    total = p.sum(axis=1)
-    return np.asarray(1.0 - p[np.arange(len(y)), y] / np.where(total > 0.0, total, 1.0))
+    return np.asarray(np.arange(n_classes) < known[:, None])
+
+
+def chances_of_classes(values: FloatArray, known: NDArray[np.bool_]) -> FloatArray:
+    """(n, n_classes) the probability of each class among the known ones, from its logit against the rest."""
+    p = logistic(values) * known
+    total = p.sum(axis=1, keepdims=True)
+    return np.asarray(p / np.where(total > 0.0, total, 1.0))
 
 
 @cache
@@ -166,12 +177,15 @@ class ConformalCore(CoreAround):
         offsets = np.append(self.own[:, OFFSET], 0.0)
         return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(task < len(self.own), task, -1)]))
 
-    def learn_all(self, rounds: Rounds, out: FloatArray, thresholds: FloatArray = NONE) -> Any:
-        """Learn rounds; the decisions before each, of classes one array each, and in `thresholds` those before each."""
+    def learn_all(self, rounds: Rounds, out: FloatArray, thresholds: FloatArray = NONE) -> Learned:
+        """Learn rounds; what was decided before each, and in `thresholds` those before each."""
+        chances, known = NONE, NONE > 0.0
         if isinstance(self.inner, OneAgainstRest):
             n_known = len(self.inner.classes)
             decisions: Any = self.inner.learn_all(rounds, keep=True)
-            scores = scores_of_classes(np.stack(decisions[1:], axis=1), rounds.y, n_known, rounds.starts)
+            known = classes_before(rounds.y, len(decisions) - 1, n_known, rounds.starts)
+            chances = chances_of_classes(np.stack(decisions[1:], axis=1), known)
+            scores = 1.0 - chances[np.arange(len(rounds.y)), rounds.y.astype(np.int64)]
         else:
             decisions = out if len(out) > 0 else np.empty(len(rounds.y))
             self.inner.learn(rounds, decisions)
@@ -186,7 +200,7 @@ class ConformalCore(CoreAround):
             Thresholds(self.shared, self.own, self.first),
             thresholds,
         )
-        return decisions
+        return Learned(decisions, chances, known)
 
     # ---- the interface of a core ---------------------------------------------------------------------------
 
@@ -386,23 +400,31 @@ class Conformal(AroundAnyLearner):
 
     def judge_then_train(
         self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Learn like `partial_fit`; return decision values and thresholds, both given *before* learning each round."""
-        model = self._begun()
-        decisions: list[Any] = []
-        thresholds: list[FloatArray] = []
+    ) -> tuple[FloatArray, NDArray[Any]]:
+        """Learn like `partial_fit`; return decision values and answers, both given *before* learning each round.
+
+        Answers are (n, 2) intervals, or (n, n_classes) whether each label of `classes_` was in the row's set.
+        """
+        model, found = self._begun(), list[tuple[Learned, FloatArray]]()
         core: Any = model.core
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
-            thresholds.append(np.empty(len(rounds.y)))
-            found = core.learn_all(rounds, out, thresholds[-1])
-            decisions.extend(found if isinstance(self.plain, MultiClass) else [found])
+            thresholds = np.empty(len(rounds.y))
+            found.append((core.learn_all(rounds, out, thresholds), thresholds))
 
         model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
         self._keep(model)
+        [(learned, q)] = found
         if isinstance(self.plain, MultiClass):
-            return np.asarray(self.estimator_._side_by_side(decisions)), np.concatenate(thresholds)
-        return np.concatenate(decisions), np.concatenate(thresholds)
+            inside = (1.0 - learned.chances <= q[:, None]) & learned.known
+            codes, never = model.labels.codes, np.zeros(len(q), np.bool_)
+            columns = [inside[:, codes[label]] if label in codes else never for label in self.classes_.tolist()]
+            return np.asarray(self.estimator_._side_by_side(learned.decisions)), np.stack(columns, axis=1)
+        values = np.asarray(learned.decisions)
+        if of_numbers(self):
+            return values, np.column_stack([values - q, values + q])
+        p = logistic(values)
+        return values, np.column_stack([p, 1.0 - p]) <= q[:, None]  # 1 - p(l) is what is left for the other label
 
     # ---- the estimator's own answers -----------------------------------------------------------------------
 
@@ -423,7 +445,7 @@ class Conformal(AroundAnyLearner):
         core: Any = model.core
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
-            decisions.extend(core.learn_all(rounds, out))
+            decisions.extend(core.learn_all(rounds, out).decisions)
 
         model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
         self._keep(model)

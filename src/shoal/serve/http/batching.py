@@ -27,7 +27,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 async def predictions(service: Service, rows: Rows) -> list[dict[str, Any]]:
     """Answers in plain values."""
-    return [answer._asdict() for answer in await _asked(partial(service.predict, rows), rows)]
+    return [answer.plain() for answer in await _asked(partial(service.predict, rows), rows)]
 
 
 async def learned(service: Service, rows: Rows, key: str | None) -> dict[str, Any]:

@@ -321,7 +321,7 @@ class SingleRows(Layer):
         if self._one_by_one is None:
             self._one_by_one = OneByOne(self._api.service)
         answer = await self._one_by_one.predict(row)
-        return msgspec.json.encode(answer._asdict())
+        return msgspec.json.encode(answer.plain())
 
 
 class WholeTaskNames(Layer):

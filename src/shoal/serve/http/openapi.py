@@ -4,7 +4,7 @@ Litestar cannot make it: some routes are answered in front of it, and its handle
 document and the client; the tests hold each answer of the service to its schema.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, get_type_hints
 
@@ -142,12 +142,14 @@ def rows(name: str) -> dict[str, Json]:
 Scalar = str | int | float | bool | None
 
 
-def as_object(kind: type[Any]) -> Any:
-    """The type of a named tuple's `_asdict()`."""
-    return msgspec.defstruct(kind.__name__, [*get_type_hints(kind).items()], namespace={"__doc__": kind.__doc__})
+def as_object(kind: type[Any], absent: Collection[str] = ()) -> Any:
+    """The type of a named tuple's `_asdict()`, some of which may be absent."""
+    fields = [(name, hint) for name, hint in get_type_hints(kind).items() if name not in absent]
+    others = [(name, hint, None) for name, hint in get_type_hints(kind).items() if name in absent]
+    return msgspec.defstruct(kind.__name__, [*fields, *others], namespace={"__doc__": kind.__doc__})
 
 
-Answer, Receipt = as_object(contract.Answer), as_object(contract.Receipt)
+Answer, Receipt = as_object(contract.Answer, contract.BY_CONFORMAL), as_object(contract.Receipt)
 LabelReceipt, Worth = as_object(contract.LabelReceipt), as_object(contract.Worth)
 
 
@@ -169,6 +171,9 @@ class Explanation(TypedDict):
     usual: Annotated[float, Meta(description="the forecast of a row without features")]
     usual_of: Annotated[str, Meta(description="the task, or all tasks, of which that is usual")]
     unit: Annotated[str, Meta(description="what the forecast is, as `probability of yes`")]
+    low: NotRequired[Annotated[float | None, Meta(description="end of the interval; null: there is none yet")]]
+    high: NotRequired[Annotated[float | None, Meta(description="the other end")]]
+    set: NotRequired[Annotated[list[Any], Meta(description="labels that it may be, of a model with sets")]]
     reasons: Annotated[list[Reason], Meta(description="the largest first")]
     text: Annotated[str, Meta(description="all this in at most ten lines")]
 
@@ -266,6 +271,9 @@ class Task(TypedDict):
     latest: NotRequired[Annotated[Explanation, Meta(description="of the forecast that was asked for last")]]
     similar: Annotated[list[Similar], Meta(description="the most similar first")]
     ways: Annotated[list[Way], Meta(description="of sharing, the heaviest first, of a learner that weighs some")]
+    coverage: NotRequired[Annotated[float, Meta(description="share of targets that were in their interval, or set")]]
+    trust: NotRequired[Annotated[float, Meta(description="in sharing, of a guarded model, from 0 to 1")]]
+    harmed: NotRequired[Annotated[bool, Meta(description="whether sharing without the guard would have harmed it")]]
     rows: NotRequired[int]
     error: NotRequired[float]
     loss: NotRequired[float]

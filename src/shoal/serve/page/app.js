@@ -1,19 +1,20 @@
 // The page: asks for a token if it must, listens to the events, and shows each.
 import { calibration, key, lines } from "./charts.js";
 import { showModels } from "./models.js";
-import { $, bytes, duration, facts, fraction, request, whole } from "./parts.js";
+import { $, bytes, duration, facts, fraction, percent, request, whole } from "./parts.js";
 import { sentence, taskWords } from "./sentence.js";
 import { showTasks } from "./tasks.js";
 
 const SILENCE = 5000; // milliseconds without an event, after which the service is asked again
 
-function behind(state) {
-  const g = state.gauges, age = state.points.length ? Date.now() / 1000 - state.points[0][1] : 0;
+function behind(state, words) {
+  const isNumber = words.isNumber, g = state.gauges, age = state.points.length ? Date.now() / 1000 - state.points[0][1] : 0;
   const over = (seconds, name, value) => age > seconds ? [[name, fraction(value)]] : []; // else it is the error of all rows
   facts($("numbers"), [
     ["algorithm", state.model.learner], ["rows judged", whole(state.rows)], ["rows a second", whole(state.rows_a_second)],
     ["rows in the queue", whole(g.queue_rows)], ["features", whole(g.features)], ["error of all rows", fraction(g.error)],
     ...over(3600, "error, last hour", g.error_of_last_hour), ...over(86400, "error, last day", g.error_of_last_day), ["AUC of all rows", fraction(g.auc)],
+    ...("coverage" in g ? [[isNumber ? "in their interval" : "in their set", percent(g.coverage)], [`of the worst ${words.one}`, percent(g.coverage_of_worst_task)]] : []), ...("tasks_harmed" in g ? [[`${words.many} harmed, but for the guard`, whole(g.tasks_harmed)]] : []),
     ["since the last snapshot", duration(g.snapshot_age_seconds)], ["log", bytes(g.log_bytes)],
     ["predictions that wait for a label", whole(g.predictions_waiting)], ["median wait, last hour", duration(g.label_lag_seconds)],
     ["labels accepted", whole(g.labels_accepted)], ["came too late", whole(g.labels_late)], ["came twice", whole(g.labels_double)],
@@ -42,7 +43,7 @@ function show(state) {
   $("losses-part").hidden = !state.has_losses;
   $("calibration-part").hidden = !state.has_probabilities;
   $("calibration-note").textContent = `${state.kind === "binary" ? "What happened" : "How often the predicted label was right"}, against what was forecast, of 20 rows or more. On the line, forecasts can be taken at their word.`;
-  showModels(state, words); behind(state); key($("key"), state.who, words);
+  showModels(state, words); behind(state, words); key($("key"), state.who, words);
   lines($("errors"), state, 0, words);
   if (state.has_losses) lines($("losses"), state, 1, words);
   if (state.has_probabilities) calibration($("calibration"), state.calibration);

@@ -74,9 +74,10 @@ async function one() {
   $("task-note").textContent = found.ok ? "" : found.status === 404 ? "The model does not know this task." : "The service does not say.";
   const share = model.isNumber ? fraction : percent;
   const said = "forecast" in about ? [["mean forecast", share(about.forecast)], [model.happened, share(about.happened)]] : [];
+  const kept = [...("coverage" in about ? [[model.isNumber ? "in their interval" : "in their set", percent(about.coverage)]] : []), ...("trust" in about ? [["trust in sharing", percent(about.trust)], ["harmed, but for the guard", about.harmed ? "yes" : "no"]] : [])];
   facts($("task-facts"), !found.ok ? [] : "rows" in about
-    ? [["rows", whole(about.rows)], [model.error, share(about.error)], ...("auc" in about ? [["AUC", fraction(about.auc)]] : []), ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said]
-    : [["rows since the service began", "0"]]);
+    ? [["rows", whole(about.rows)], [model.error, share(about.error)], ...("auc" in about ? [["AUC", fraction(about.auc)]] : []), ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said, ...kept]
+    : [["rows since the service began", "0"], ...kept]);
   why(about.latest);
   const alike = (about.similar ?? []).filter(({ similarity }) => similarity > 0);
   bars($("ways"), (about.ways ?? []).map(({ way, weight }) => [way.replace("the task's", `the ${model.one}'s`).replace("all tasks", `all ${model.many}`), weight, percent(weight)]));
@@ -92,7 +93,8 @@ function why(latest) {
   $("why-part").hidden = !latest;
   if (!latest) return;
   const isShare = latest.unit.startsWith("probability"), say = (value) => isShare ? percent(value) : fraction(value);
-  $("why-note").textContent = `${latest.unit}: ${say(latest.forecast)}; usual ${latest.usual_of}: ${say(latest.usual)}`;
+  const ends = "set" in latest ? `, may be ${latest.set.join(" or ") || "no label"}` : !("low" in latest) ? "" : latest.low === null ? ", no interval yet" : `, from ${fraction(latest.low)} to ${fraction(latest.high)}`;
+  $("why-note").textContent = `${latest.unit}: ${say(latest.forecast)}${ends}; usual ${latest.usual_of}: ${say(latest.usual)}`;
   const most = Math.max(...latest.reasons.map((reason) => Math.abs(reason.share)), 1e-12);
   bars($("why"), latest.reasons.map(({ what, share }) => [what, share / most, `${share < 0 ? "−" : "+"}${say(Math.abs(share))}`]));
 }

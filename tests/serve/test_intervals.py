@@ -1,0 +1,91 @@
+"""A served model answers the intervals and sets with which it was learned, and labels that come late move them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import httpx
+import numpy as np
+import polars as pl
+import pytest
+from tests.serve.material import predict_one, records, write_model
+from tests.serve.test_http import ARROW, NDJSON, served
+
+from shoal import Conformal, HedgedSharing, MultiClass, MultitaskPerceptron, MultitaskRegressor, TabularRegressor
+from shoal.serve.client import Client
+from shoal.serve.engine import Engine
+
+MAILS = records(80, seed=5, late_columns=False)
+
+
+def numbers(path: Path, n: int) -> Path:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"shop": f"s{i % 3}", "size": float(size), "price": float(size) + i % 3}
+        for i, size in enumerate(rng.normal(size=n))
+    ]
+    TabularRegressor("shop", Conformal(MultitaskRegressor(eta=0.1), coverage=0.8), label="price").fit(rows).save(path)
+    return path
+
+
+def test_intervals_are_answered_in_every_format(tmp_path: Path) -> None:
+    row = {"shop": "s1", "size": 0.5}
+    with Engine(numbers(tmp_path / "m", 200), tmp_path / "live") as engine, served(engine, []) as url:
+        with Client(url) as client:
+            one, more, new = client.predict([row, {**row, "shop": "s2"}, {**row, "shop": "new"}])
+            [why] = client.explain(row)
+            about = client.task("s1")
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low < one.predicted < one.high
+        assert one.set is None
+        assert len({one.low - one.predicted, more.low - more.predicted, new.low - new.predicted}) == 3
+        assert predict_one(engine, row, wait=False)[6:] == one[6:]
+        assert (why["low"], why["high"]) == (one.low, one.high)
+        assert "from" in why["text"].splitlines()[0]
+        learner = engine._fold.served.learner
+        assert about["coverage"] == learner.coverage_[learner.tasks_.index("s1")]
+        assert 0.5 < about["coverage"] <= 1.0
+        metrics = httpx.get(f"{url}/metrics").text
+        assert "shoal_coverage " in metrics
+        assert "shoal_coverage_of_worst_task " in metrics
+        [line] = httpx.post(
+            f"{url}/v1/predict", content=json.dumps(row), headers={"content-type": NDJSON}
+        ).text.splitlines()
+        assert json.loads(line)["high"] == one.high
+        table = httpx.post(f"{url}/v1/predict", json=[row], headers={"accept": ARROW}).content
+        assert pl.read_ipc_stream(table)["low"].to_list() == [one.low]
+
+
+def test_before_fifty_rows_an_interval_has_no_ends(tmp_path: Path) -> None:
+    row = {"shop": "s1", "size": 0.5}
+    with Engine(numbers(tmp_path / "m", 30), tmp_path / "live") as engine, served(engine, []) as url:
+        found = httpx.post(f"{url}/v1/predict", json=row).json()
+        assert (found["low"], found["high"]) == (None, None)
+        with Client(url) as client:
+            assert client.predict_one(row)[6:8] == (-math.inf, math.inf)
+            assert client.explain(row)[0]["low"] is None
+            assert "coverage" not in client.task("s1")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_late_labels_move_the_sets(tmp_path: Path, several: bool) -> None:
+    inner = MultiClass(MultitaskPerceptron(loss="logistic")) if several else HedgedSharing(memory=8)
+    model = write_model(tmp_path, Conformal(inner, coverage=0.8))
+    with Engine(model, tmp_path / "live") as engine, served(engine, []) as url, Client(url) as client:
+        learner = engine._fold.served.learner
+        before, judged = learner.thresholds_, learner.judged_.sum()
+        answers = client.predict(MAILS)
+        assert {tuple(answer.set or ()) for answer in answers} <= {(), ("no",), ("yes",), ("no", "yes")}
+        assert len({tuple(answer.set or ()) for answer in answers}) > 1
+        np.testing.assert_array_equal(learner.thresholds_, before)
+        wrong = {answer.id: "no" if answer.predicted == "yes" else "yes" for answer in answers}
+        receipt = client.label({str(name): label for name, label in wrong.items()})
+        assert engine.wait_until_learned(receipt.position, timeout=60)
+        assert learner.judged_.sum() == judged + len(MAILS)
+        assert (learner.thresholds_ > before).all()
+        assert len(client.query(MAILS[:3])) == 3
+        assert client.explain(MAILS[0])[0]["set"] == client.predict_one(MAILS[0]).set
+        client.learn(MAILS)
