@@ -140,7 +140,7 @@ def test_slow_or_heavy_tailed_columns_do_not_begin_anew() -> None:
 
 
 @pytest.mark.parametrize(("value", "row"), [(99_999.0, 1_000), (1e12, 1_000), (1e12, 5)])
-def test_one_odd_value_in_a_file_costs_nothing(value: float, row: int, tmp_path: Path) -> None:
+def test_one_odd_value_in_a_file_costs_hedged_sharing_nothing(value: float, row: int, tmp_path: Path) -> None:
     rng, n = np.random.default_rng(0), 4_000
     X = rng.normal(size=(n, 2))
     y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
