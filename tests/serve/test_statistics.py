@@ -24,6 +24,7 @@ from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
 from shoal.serve.served_model import Learned, ServedModel, learn
 from shoal.serve.statistics import MOST_POINTS, Statistics
+from shoal.serve.task_counts import BINS, FEWEST, in_order
 
 NOW = time.time()
 
@@ -123,6 +124,20 @@ def test_auc_trend_and_weeks(served: ServedModel, monkeypatch: pytest.MonkeyPatc
     by_auc, by_loss = (found.list_tasks(sort, "", 0, 9)[0] for sort in ("auc", "loss"))
     assert by_auc == sorted(by_auc, key=lambda one: one["auc"])
     assert by_loss == sorted(by_loss, key=lambda one: -one["loss"])
+
+
+def test_the_worst_come_first_and_those_of_few_rows_last() -> None:
+    """Of 100,000 tasks of a row each the page showed the first ones as the worst."""
+    rows = np.array([FEWEST - 1, FEWEST, FEWEST - 1, FEWEST + 1, 0])
+    sums = np.array([rows, rows * [0.9, 0.1, 0.5, 0.3, 0], rows * [0.5, 0.2, 0.9, 0.1, 0], *np.zeros((3, 5))])
+    names: list[str | None] = ["a", "b", "c", "d", "e"]
+    assert in_order(names, sums, None, "error", "") == ["d", "b", "a", "c", "e"]
+    assert in_order(names, sums, None, "loss", "") == ["b", "d", "c", "a", "e"]
+    ranks = np.zeros((5, 2 * BINS), np.int64)
+    ranks[:, [0, BINS + 1]] = 1  # AUC 1
+    ranks[3, [0, BINS]], ranks[2, [0, BINS]], ranks[2, BINS + 1] = (0, 1), (0, 2), 0  # one has none, one is 0
+    ranks[2, 1] = 1
+    assert in_order(names, sums, ranks, "auc", "") == ["b", "d", "c", "a", "e"]
 
 
 def test_saved_and_forgotten(served: ServedModel, tmp_path: Path) -> None:

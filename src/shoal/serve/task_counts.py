@@ -188,7 +188,7 @@ class TaskCounts:
 
 
 def in_order(tasks: list[str | None], sums: FloatArray, ranks: Counts | None, sort: str, text: str) -> list[str | None]:
-    """The tasks that contain a text, sorted: the worst first by "error", "loss" or "auc"."""
+    """The tasks that contain a text, sorted: by "error", "loss" or "auc" the worst first, those of few rows last."""
     if text:
         wanted = text.lower()
         chosen = [i for i, task in enumerate(tasks) if wanted in str(task).lower()]
@@ -201,11 +201,11 @@ def in_order(tasks: list[str | None], sums: FloatArray, ranks: Counts | None, so
         n, enough = np.maximum(rows, 1.0), rows >= FEWEST
         if sort == "auc" and ranks is not None:
             bad = np.array([2.0 if auc is None else auc for auc in auc_of(ranks.astype(np.float64))])
-            places = pl.Series(np.argsort(np.where(enough, bad, 2.0), kind="stable"))
+            places = pl.Series(np.lexsort((bad, ~enough)))
+        elif sort in ("error", "loss"):
+            places = pl.Series(np.lexsort((-(errors if sort == "error" else losses) / n, ~enough)))
         else:
-            worse = {"error": errors / n, "loss": losses / n}
-            by = np.where(enough, worse[sort], -np.inf) if sort in worse else order if sort == "newest" else rows
-            places = pl.Series(np.argsort(-by, kind="stable"))
+            places = pl.Series(np.argsort(-(order if sort == "newest" else rows), kind="stable"))
     return [tasks[i] for i in places.to_list()]
 
 

@@ -4,6 +4,7 @@ import { MARK, columnsOf, fill, head, linkTo } from "./rows.js";
 
 const PAGE = 50, MORE = 6; // rows of a page of the service, and rows drawn beyond those in sight
 const FEW = 12, MOST_HEIGHT = 3e7; // worst tasks (wide screens show eight), and pixels, beyond which browsers draw no more
+const FEWEST = 20; // rows, before which a task comes behind those that have them
 let pages = new Map(), total = 0, version = 0, shownRows = null, opened = null, model = {}, columns = [], titles = "", wait = null;
 
 const asked = (sort, text, page) => request(`/v1/tasks?sort=${sort}&q=${encodeURIComponent(text)}&page=${page}`).then((found) => found.ok ? found.json() : null);
@@ -14,7 +15,8 @@ async function worst(state) {
   const found = await asked(state.has_losses ? "loss" : "error", "", 1);
   if (!found) return;
   $("worst-part").hidden = !found.tasks.length || !state.model.task.length;
-  $("worst-title").textContent = `Worst ${model.many}, by ${state.has_losses ? model.loss : "error"}`;
+  const few = found.tasks[0]?.rows < FEWEST ? ` of fewer than ${FEWEST} rows` : "";
+  $("worst-title").textContent = `Worst ${model.many}${few}, by ${state.has_losses ? model.loss : "error"}`;
   fill($("worst"), found.tasks.slice(0, FEW), columns);
 }
 
