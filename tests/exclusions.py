@@ -19,6 +19,7 @@ KERNEL = "its functions are sums of kernels, which have no coefficients"
 HEDGED = "it weighs a row's gradients and losses by h, with the rates of one row"
 ONCE = "it scales a row by an r.m.s. in which the row counts once, and drifts or follows its covariance once a row"
 HASHED = "records of pairs of columns have places by a hash of these: now and then two share one"
+LOSS_BEFORE = "it counts the loss of a row h times as it was before the row"
 OWN_SETS = "it chooses the tasks' own sets in turn, in the order of appearance"
 
 WHOLE_ROWS = "it compares whole rows, so that its decisions are no sums over features"
@@ -48,9 +49,11 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "KernelPerceptron-linear-budget": ALL_SUMS,
         "KernelPerceptron-independent": ROUNDING,
         "MultitaskPerceptron": RATES,
+        "MultitaskPerceptron-auto": RATES,
         "MultitaskPerceptron-b-logistic": RATES,
         "MultitaskPerceptron-squared-hinge": ROUNDING,
         "MultitaskRegressor": ROUNDING,
+        "MultitaskRegressor-auto": RATES,
         "MultitaskRegressor-epsilon": RATES,
         "MultitaskRegressor-quantile": RATES,
         "PNormPerceptron": ALL_SUMS,
@@ -90,8 +93,10 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "MixedEffectsRegressor-independent": ONCE,
         "TaskLevels": ONCE,
         "TaskLevelsRegressor": ONCE,
-        "Guarded": "it counts the loss of a row h times as it was before the row",
-        "Guarded-numbers": "it counts the loss of a row h times as it was before the row",
+        "Guarded": LOSS_BEFORE,
+        "Guarded-numbers": LOSS_BEFORE,
+        "MultitaskPerceptron-auto": LOSS_BEFORE,
+        "MultitaskRegressor-auto": LOSS_BEFORE,
         "LabelQuery": "it asks once for the label of a row of any weight",
         "MultitaskPerceptron-b-logistic": "its steps shrink with the rounds, and repeated rows are rounds of their own",
         "MultitaskRegressor-epsilon": "its steps shrink with the rounds, and repeated rows are rounds of their own",

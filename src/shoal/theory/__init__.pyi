@@ -1,3 +1,4 @@
+from .bayes import bayes_regret_bound as bayes_regret_bound
 from .fixed_share import fixed_share_regret_bound as fixed_share_regret_bound
 from .gradient_steps import gradient_regret_bound as gradient_regret_bound
 from .graph import graph_rate_bound as graph_rate_bound
@@ -15,6 +16,7 @@ from .second_order import second_order_mistake_bound as second_order_mistake_bou
 from .shared_loss import shared_loss_bound as shared_loss_bound
 
 __all__ = [
+    "bayes_regret_bound",
     "fixed_share_regret_bound",
     "gaussian_regret_bound",
     "gradient_regret_bound",

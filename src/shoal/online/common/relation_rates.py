@@ -46,7 +46,13 @@ def rates_of(relation: relations.Relation) -> Rates:
 def shares(rates: Rates, n_tasks: int) -> tuple[float, float]:
     """a and (1 - a)/K of B = a I + (1 - a)/K 11^T."""
     n_tasks = max(n_tasks, 1)
-    a = 1.0 / (1.0 + (n_tasks if rates.b_is_n_tasks else rates.b))
+    return constant_shares(n_tasks if rates.b_is_n_tasks else rates.b, n_tasks)
+
+
+@kernel
+def constant_shares(b: float, n_tasks: int) -> tuple[float, float]:
+    """The same for a number b."""
+    a = 1.0 / (1.0 + b)
     return a, (1.0 - a) / n_tasks
 
 
