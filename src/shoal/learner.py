@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.losses import LARGEST_LOG
 from shoal.engine.rounds import NO_WEIGHT
 from shoal.model import persistence
 from shoal.model.algorithm import Algorithm, Size
@@ -242,7 +243,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         -------
         Importances
             `overall` and `by_task`, the most important column first: its `share` of what all columns add, and how much
-            it is: the mean absolute contribution, as `explain_one` has it. With several labels, to the predicted one.
+            it is: the mean absolute contribution to the probability or the number; of learners without probabilities,
+            to the margin. With several labels, to that of the predicted one.
 
         Raises
         ------
@@ -262,7 +264,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         feature 1: 17%
         """
         model = self._fitted_model()
-        return importances(model, self.deciding_cores(), X, task, lambda: self.predict(X, task), columns)
+
+        def slopes(base: FloatArray, decision: FloatArray, rows: IntArray) -> FloatArray:
+            chance = self.predict_proba(X, task).max(axis=1)[rows] if of_several else None
+            return forecast_slopes(self, base, decision, chance)
+
+        cores = self.deciding_cores()
+        of_several = len(cores) > 1 and hasattr(self, "predict_proba")
+        return importances(model, cores, X, task, lambda: self.predict(X, task), columns, slopes)
 
     def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
         """The tasks most like one, with a similarity: ``[(task, similarity), ...]``, the most alike first.
@@ -557,6 +566,32 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
 def logistic(logits: FloatArray) -> FloatArray:
     """The probabilities that the logits stand for."""
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -700.0, 700.0))))
+
+
+def forecast_slopes(
+    learner: Any, base: FloatArray, decision: FloatArray, chance: FloatArray | None = None
+) -> FloatArray:
+    """The mean slopes of forecasts on the straight way from one decision to another (Aumann, Shapley 1974).
+
+    A part c of the decision is c times the slope of the forecast, and all parts add up. Without probabilities it is 1.
+
+    Parameters
+    ----------
+    base, decision : (n,)
+    chance : (n,) probabilities, if they are not those of the decisions alone: several labels share what is certain
+    """
+    if getattr(learner, "answers_by_exp", False):
+        low, high = (np.exp(np.minimum(part, LARGEST_LOG)) for part in (base, decision))
+        derivative = high
+    elif is_classifier(learner) and hasattr(learner, "predict_proba"):
+        low, high = logistic(base), logistic(decision)
+        derivative = high * (1.0 - high)
+    else:
+        return np.ones(len(base))
+    step = decision - base
+    moves = np.abs(step) > 1e-9
+    slopes = np.where(moves, (high - low) / np.where(moves, step, 1.0), derivative)
+    return np.asarray(slopes if chance is None else slopes * chance / np.where(high > 0.0, high, 1.0))
 
 
 def probabilities(logits: FloatArray) -> FloatArray:

@@ -63,9 +63,10 @@ def test_half_of_a_pair_counts_for_each() -> None:
 
     none, task = (np.zeros(0, np.int64), np.zeros(0, np.int32)), np.zeros(1, np.int64)
     rounds = Rounds(3, *none, np.array([1.0, 0, 5]), task, np.zeros(1), np.array([0, 1]))
-    table = _added(Core(), rounds, 0, np.array([0, -1, 1]))
+    table, (base, decision) = _added(Core(), rounds, 0, np.array([0, -1, 1]))
     # 1 - 2 shared and 0.5 own of the first, 2 - 2 and 0.5 of the third
     assert table.tolist() == [[0, 0.5, 1, 0.5], [1, 0.5, 0, 0.5]]
+    assert (base, decision) == (9.0, 9.0)
 
 
 def test_of_many_rows_a_thousand_are_drawn_and_of_several_labels_the_predicted_one_is_meant() -> None:

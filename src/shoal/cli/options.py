@@ -277,11 +277,20 @@ class ExplainOptions:
     importance: Annotated[Switch, Parameter(group=ROWS)] = False
     """Say which columns move the forecasts of the file's first 1,000 rows most, over all and in the largest tasks."""
 
+    since: Annotated[str | None, Parameter(group=ROWS)] = None
+    """With --importance, what changed since then: a date, in the time column or the first one of dates, or a row."""
+
+    dependence: Annotated[str | None, Parameter(group=ROWS)] = None
+    """How the forecasts of the file's first 1,000 rows change with this column, over all and in the largest tasks."""
+
     format: Annotated[str | None, Parameter(group=ROWS)] = None
     """The format of the file. [default: from its name]"""
 
     top: Annotated[int, Parameter(group=OUTPUT)] = 10
     """How many features to show."""
+
+    export: Annotated[str | None, Parameter(group=OUTPUT)] = None
+    """With --importance or --dependence, write table and picture into this folder: LaTeX, CSV, Parquet, SVG and PDF."""
 
 
 @Parameter(name="*")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IndexArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
 from shoal.html_tables import html_table
 from shoal.model.explanations import Parts, bare, names_of
@@ -16,6 +16,7 @@ from shoal.model.explanations import Parts, bare, names_of
 MOST_ROWS = 1_000  # of more, so many are drawn at random
 SHOWN = 10  # columns
 TITLES = ("share", "added", "shared", "own")
+CHANGE_TITLES = ("change", "before", "since", "share before", "share since")
 
 
 class Importance(NamedTuple):
@@ -23,7 +24,7 @@ class Importance(NamedTuple):
 
     column: Any
     share: float  # of what all columns add, from 0 to 1
-    added: float  # to the decision
+    added: float  # to the forecast: of a probability, of the number, or of the margin
     shared: float  # by what all tasks share
     own: float  # by what the row's task has of its own
 
@@ -32,7 +33,8 @@ class Importances(NamedTuple):
     """What each column adds to decisions, the largest first; `str()` gives a table of ten columns.
 
     A column's contribution to the decision on a row is that of its features in `explain_one`, of a pair of columns half
-    to each. `added` is the mean of its absolute value, `share` its part of the sum over all columns.
+    to each; times the slope of the forecast (`learner.forecast_slopes`) it is what it adds to the probability or the
+    number. `added` is the mean of its absolute value, `share` its part of the sum over all columns.
     """
 
     rows: int
@@ -55,6 +57,72 @@ class Importances(NamedTuple):
         return html_table(("", *TITLES), _lines(self.overall, SHOWN))
 
 
+class ImportanceChange(NamedTuple):
+    """How much more, or less, a column adds in one part of a stream than in another."""
+
+    column: Any
+    change: float  # of what it adds
+    before: float  # added to the forecast, in the mean over the rows before
+    since: float
+    share_before: float  # of what all columns add
+    share_since: float
+
+
+class ImportanceChanges(NamedTuple):
+    """What columns add before and since a row or a time, the largest change first; `str()` gives a table of ten."""
+
+    since: Any
+    rows: tuple[int, int]  # that were looked at, before and since
+    overall: list[ImportanceChange]
+    by_task: dict[Any, list[ImportanceChange]]  # of tasks that have rows in both parts
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, most: int = SHOWN) -> str:
+        """A line for each of the first columns."""
+        lines = _changed(self.overall, most)
+        width = max((len(name) for name, *_ in lines), default=0)
+        table = [("", *CHANGE_TITLES), *lines]
+        return "\n".join(
+            f"{name:<{width}}"
+            + "".join(f"{cell:>{max(12, len(title) + 2)}}" for cell, title in zip(cells, CHANGE_TITLES, strict=True))
+            for name, *cells in table
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(("", *CHANGE_TITLES), _changed(self.overall, SHOWN))
+
+
+def changes(before: Importances, since: Importances, at: Any) -> ImportanceChanges:
+    """The changes between the importances of two parts of a stream."""
+    both = [task for task in before.by_task if task in since.by_task]
+    by_task = {task: _change(before.by_task[task], since.by_task[task]) for task in both}
+    return ImportanceChanges(at, (before.rows, since.rows), _change(before.overall, since.overall), by_task)
+
+
+def _change(before: Sequence[Importance], since: Sequence[Importance]) -> list[ImportanceChange]:
+    nothing = Importance(None, 0.0, 0.0, 0.0, 0.0)
+    first, second = ({one.column: one for one in part} for part in (before, since))
+    found = []
+    for column in first | second:
+        a, b = first.get(column, nothing), second.get(column, nothing)
+        found.append(ImportanceChange(column, b.added - a.added, a.added, b.added, a.share, b.share))
+    return sorted(found, key=lambda one: -abs(one.change))
+
+
+def _changed(found: Sequence[ImportanceChange], most: int) -> list[tuple[str, ...]]:
+    return [
+        (
+            _name(one.column),
+            f"{one.change:+.4g}",
+            *(f"{value:.4g}" for value in (one.before, one.since)),
+            *(f"{value:.1%}" for value in (one.share_before, one.share_since)),
+        )
+        for one in found[:most]
+    ]
+
+
 def _lines(found: Sequence[Importance], most: int) -> list[tuple[str, ...]]:
     lines = [(_name(one.column), f"{one.share:.1%}", *(f"{value:.4g}" for value in one[2:])) for one in found[:most]]
     rest = found[most:]
@@ -68,12 +136,19 @@ def _name(column: Any) -> str:
 
 
 def importances(
-    model: Any, cores: dict[Any, Any], X: Any, task: Any, predict: Callable[[], Any], columns: Sequence[Any] | None
+    model: Any,
+    cores: dict[Any, Any],
+    X: Any,
+    task: Any,
+    predict: Callable[[], Any],
+    columns: Sequence[Any] | None,
+    slopes: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
 ) -> Importances:
-    """What columns add to the decisions on the rows of a table, by the core of each row's predicted label.
+    """What columns add to the forecasts of the rows of a table, by the core of each row's predicted label.
 
     Parameters
     ----------
+    slopes : function of decisions without any column, decisions, and the numbers of the rows: the forecasts' slopes
     columns : the column of each feature; None: of none. Default: each feature is a column.
 
     Raises
@@ -87,13 +162,15 @@ def importances(
         columns = [*map(names_of(model.features), range(model.features.count))]
     if len(columns) != model.features.count:
         raise ValueError(f"columns must name the column of each of {model.features.count} features, got {len(columns)}")
-    rows = np.arange(n) if n <= MOST_ROWS else np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
+    rows = drawn(n)
     labels = predict().tolist() if len(cores) > 1 else [*cores] * n
     number: dict[Any, int] = {}
     column = np.array([-1 if name is None else number.setdefault(name, len(number)) for name in columns], np.int64)
-    added = [_added(bare(cores[labels[i]]), rounds, i, column) for i in rows.tolist()]
+    added, ends = zip(*(_added(bare(cores[labels[i]]), rounds, i, column) for i in rows.tolist()), strict=True)
     row = np.repeat(np.arange(len(rows)), [len(one) for one in added])
     table, names = np.concatenate(added), list(number)
+    base, decision = np.array(ends).T
+    table[:, 1:] *= slopes(base, decision, rows)[row, None]
     ids = [] if task is None else [*task]
     of_task: dict[Any, list[int]] = {}
     for k, i in enumerate(rows.tolist() if ids else []):
@@ -102,8 +179,16 @@ def importances(
     return Importances(len(rows), _means(table, len(rows), names), by_task)
 
 
-def _added(core: Any, rounds: Rounds, i: int, column: Any) -> FloatArray:
-    """(columns of the row, 4): number of the column, and what it adds: in all, shared, own."""
+def drawn(n: int) -> IntArray:
+    """The numbers of n rows; of more than 1,000, of so many at random."""
+    return np.arange(n) if n <= MOST_ROWS else np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
+
+
+def _added(core: Any, rounds: Rounds, i: int, column: Any) -> tuple[FloatArray, tuple[float, float]]:
+    """(columns of the row, 4): number of the column, and what it adds to the decision: in all, shared, own.
+
+    And the decision without any column, and the whole.
+    """
     features, values = _entries(rounds, i)
     parts: Parts = core.contributions(rounds.task[i : i + 1], features, values)
     of = [column[features]]
@@ -117,7 +202,8 @@ def _added(core: Any, rounds: Rounds, i: int, column: Any) -> FloatArray:
     sums = np.zeros((len(found), 2))
     np.add.at(sums, place.reshape(-1), np.concatenate(both))
     table = np.column_stack([found, np.abs(sums.sum(axis=1)), np.abs(sums)])
-    return np.asarray(table[found >= 0])
+    base = float(parts.shared[0, 0] + parts.own[0, 0] + sums[found < 0].sum())
+    return np.asarray(table[found >= 0]), (base, base + float(sums[found >= 0].sum()))
 
 
 def _entries(rounds: Rounds, i: int) -> tuple[IndexArray, FloatArray]:
@@ -138,7 +224,7 @@ def _means(table: FloatArray, n_rows: int, names: Sequence[Any]) -> list[Importa
     means, total = sums / n_rows, float(sums[:, 0].sum()) / n_rows
     order = np.argsort(-means[:, 0], kind="stable")
     return [
-        Importance(names[j], means[j, 0] / total, *means[j].tolist())
+        Importance(names[j], float(means[j, 0]) / total, *means[j].tolist())
         for j in order.tolist()
         if means[j].any() and total
     ]

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.evaluation import Orders
 from shoal.extras import named_extra
+from shoal.report.dependence import dependence_figure
 from shoal.report.figure import PICTURES, Figure
 from shoal.report.figures import figures
 from shoal.report.orders import order_figures
+from shoal.tabular.explained import PartialDependence
 from shoal.whole_file import whole_file
 
 if TYPE_CHECKING:
     import polars as pl
 
 TABLES = (".tex", ".csv", ".parquet")
+PARTS = ("lines", "contributions", "overall")  # rows of a verdict, of an explanation, of importances
 SPECIAL = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {
@@ -36,8 +39,9 @@ def export(result: Any, path: str | os.PathLike[str]) -> list[Path]:
     Parameters
     ----------
     result : `Figure`, result or rows
-        Results are `Evaluation` (its tasks), `Orders`, `SearchResult`, `Verdict`, `Explanation`, a list of named tuples
-        or figures, such as similar tasks; a dict of evaluations, the learner's first; a polars frame.
+        Results are `Evaluation` (its tasks), `Orders`, `SearchResult`, `Verdict`, `Explanation`, `Importances`,
+        `ImportanceChanges`, `PartialDependence` (with its picture), a list of named tuples or figures, such as similar
+        tasks; a dict of evaluations, the learner's first; a polars frame.
     path : path
         A file: `.tex`, `.csv` or `.parquet` for a table, `.svg`, `.pdf` or `.png` for a picture. Without an ending, a
         folder, which is made: every table and picture of the result in LaTeX, CSV, Parquet, SVG and PDF.
@@ -99,6 +103,8 @@ def _parts(result: Any) -> tuple[dict[str, Any], list[Figure]]:
         return {"places": table_of(result.places), **tables}, order_figures(result)
     if isinstance(result, Mapping):
         return {"scores": _scores(result), **_of_tasks(result)}, figures(result)
+    if isinstance(result, PartialDependence):
+        return {"dependence": result.to_frame()}, [dependence_figure(result)]
     if hasattr(result, "per_task"):
         return _parts({type(result.learner).__name__: result})
     if isinstance(result, Sequence) and result and all(isinstance(one, Figure) for one in result):
@@ -142,7 +148,7 @@ def table_of(result: Any) -> "pl.DataFrame":
         if found is not None:
             frame: pl.DataFrame = found() if callable(found) else found
             return frame
-    rows = getattr(result, "lines", getattr(result, "contributions", result))  # of a verdict, of an explanation
+    rows = next((getattr(result, name) for name in PARTS if hasattr(result, name)), result)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
         records = [_record(row) for row in rows]
         if records and all(records):

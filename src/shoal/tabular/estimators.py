@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -22,15 +21,12 @@ from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.files.tables.frames import as_frame, as_series, as_table
 from shoal.files.tables.reader import KINDS
-from shoal.html_tables import Listed
 from shoal.learner import Learner, probabilities, weights_for
-from shoal.model.explanations import SimilarTask
-from shoal.model.importances import Importances
 from shoal.model.sample_weight import read_weights
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_model
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
-from shoal.tabular.reasons import Reasons
+from shoal.tabular.explained import Explained
 from shoal.tabular.table_model import OPTIONS, TableModel
 from shoal.wrappers.multi_class import MultiClass
 
@@ -54,7 +50,7 @@ class Known(NamedTuple):
     n_first: int  # columns of features among them
 
 
-class Tabular(BaseEstimator):  # type: ignore[misc]
+class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
     """The base of the classifier and the regressor."""
 
     _known: Known | None = None
@@ -301,80 +297,6 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         inside = indices < n
         X = csr_matrix((data[inside], indices[inside], [0, int(inside.sum())]), shape=(1, n))
         return X, None if task is None else [task]
-
-    # ---- explaining ----------------------------------------------------------------------------------------
-
-    def explain_one(self, x: Mapping[str, Any], *, label: Any = None) -> Reasons:
-        """Why the forecast of one row is what it is, in the words and units of the table.
-
-        Parameters
-        ----------
-        x : a row, a dict of its values by column
-        label : of more than two, the one whose probability is explained. [default: the predicted one]
-
-        Returns
-        -------
-        Reasons
-            The forecast, what is usual, and the reasons, the largest first: `what` it is, its `share` of the
-            probability (of numbers, of the number), and its parts of the decision that is `shared` by all tasks and
-            the task's `own`. `str()` gives at most ten lines; `shoal explain` and the service say the same.
-
-        Raises
-        ------
-        ValueError
-            As `predict_one`; if the learner compares whole rows (kernels), or there is no such label.
-
-        Examples
-        --------
-        >>> from shoal import TabularRegressor
-        >>> rows = [{"shop": shop, "day": f"2026-03-{day:02}", "price": 2.5 + day % 3, "units": 9 - day % 3}
-        ...         for day in range(1, 29) for shop in "ab"]
-        >>> model = TabularRegressor(task="shop", label="units").fit(rows)
-        >>> found = model.explain_one({"shop": "a", "day": "2026-03-30", "price": 4.5})
-        >>> print(f"{found.forecast:.0f} {found.unit}, mostly by {found.reasons[0].what}")
-        7 units, mostly by price 4.50
-        """
-        known = self._fitted()
-        read = partial(known.table.reasons, label=None if label is None else self._inner(label))
-        return self._read(read, known, as_frame([x]))[0]
-
-    def importances(self, X: Any) -> Importances:
-        """Which columns move the forecasts of these rows most, over all rows and in each task.
-
-        Parameters
-        ----------
-        X : a table, as for `predict`
-            Of more than 1,000 rows, 1,000 are drawn at random.
-
-        Returns
-        -------
-        Importances
-            As `Learner.importances` says; columns are those of the table.
-
-        Raises
-        ------
-        ValueError
-            As `predict`; if the learner compares whole rows (kernels).
-
-        Examples
-        --------
-        >>> from shoal import TabularRegressor
-        >>> rows = [{"shop": shop, "day": f"2026-03-{day:02}", "price": 2.5 + day % 3, "units": 9 - day % 3}
-        ...         for day in range(1, 29) for shop in "ab"]
-        >>> found = TabularRegressor(task="shop", label="units").fit(rows).importances(rows)
-        >>> found.overall[0].column, list(found.by_task)
-        ('price', ['a', 'b'])
-        """
-        table, (rows, task) = self._fitted().table, self._to_predict(X)
-        known = table.encoder.feature_columns[: rows.shape[1]]
-        columns = [*known, *[None] * (rows.shape[1] - len(known))]
-        found: Importances = table.learner.importances(rows, task, columns=columns)
-        return found._replace(by_task={self._task(one): means for one, means in found.by_task.items()})
-
-    def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
-        """The tasks most like one, as `Learner.similar_tasks` says."""
-        found = self.estimator_.similar_tasks(id_of(task), n)
-        return Listed(one._replace(task=self._task(one.task)) for one in found)
 
     # ---- columns and tasks -----------------------------------------------------------------------------------
 

@@ -15,11 +15,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 
+from shoal.engine.arrays import FloatArray
 from shoal.engine.losses import LARGEST_LOG
 from shoal.files.tables.encode_one import Row
 from shoal.files.tables.meanings import Meaning
 from shoal.html_tables import html_table
-from shoal.learner import logistic, model_of
+from shoal.learner import forecast_slopes, logistic, model_of
 from shoal.model.explanations import bare, entries_of
 
 LINES = 10  # of a text, at most
@@ -177,21 +178,19 @@ def _scaled(
     """The factor from parts of the decision to shares of the forecast, the forecast, the usual one, its unit."""
     if getattr(learner, "answers_by_exp", False):
         low, high = math.exp(min(base, LARGEST_LOG)), math.exp(min(decision, LARGEST_LOG))
-        return _slope(base, decision, low, high, high), high, low, ""
+        return _slope(learner, base, decision), high, low, ""
     if not is_classifier(learner):
         return 1.0, decision, base, ""
     if not hasattr(learner, "predict_proba"):
         return 1.0, decision, base, "margin for"
     low, high = logistic(np.array([base, decision])).tolist()
     chance = float(learner.predict_proba(X, tasks)[0][learner.classes_.tolist().index(label)])
-    of_all = chance / high if high > 0.0 else 1.0  # of several labels: they share what is certain
-    return of_all * _slope(base, decision, low, high, high * (1.0 - high)), chance, of_all * low, "probability of"
+    usual = low * chance / high if high > 0.0 else low  # of several labels: they share what is certain
+    return _slope(learner, base, decision, np.array([chance])), chance, usual, "probability of"
 
 
-def _slope(base: float, decision: float, low: float, high: float, derivative: float) -> float:
-    """The mean slope of the forecast on the way from the usual decision to that of the row."""
-    step = decision - base
-    return (high - low) / step if abs(step) > 1e-9 else derivative
+def _slope(learner: Any, base: float, decision: float, chance: FloatArray | None = None) -> float:
+    return float(forecast_slopes(learner, np.array([base]), np.array([decision]), chance)[0])
 
 
 def _usual_of(learner: Any, columns: Sequence[str], task: str | None) -> str:

@@ -23,6 +23,7 @@ from shoal.files.tables.meanings import Meaning
 from shoal.files.tables.reader import KINDS, SAMPLE
 from shoal.files.tables.values_in_text import Notation
 from shoal.model_file import Reading, save_model
+from shoal.tabular.explained import PartialDependence, dependence_of, unit_of
 from shoal.tabular.reasons import Reasons, reasons_of
 
 ROWS = 30_000  # encoded at once
@@ -172,6 +173,15 @@ class TableModel:
         X, task = chunk.X[i], None if chunk.task is None else chunk.task[i]
         names = self.roles.tasks, str(self.roles.label)
         return reasons_of(self.learner, Row(X.indices, X.data), task, meanings, names, self.as_given, label)
+
+    def dependence(
+        self, column: str, X: Any, task: Sequence[Any] | None, values: Sequence[Any] | None = None, label: Any = None
+    ) -> PartialDependence:
+        """The mean forecasts of encoded rows with a column set to values; `label` is one of the learner's."""
+        settings = self.encoder.settings(column, X, values)
+        average, by_task, label = dependence_of(self.learner, settings, X, task, label)
+        unit = unit_of(self.learner, str(self.roles.label), None if label is None else self.as_given([label])[0])
+        return PartialDependence(column, unit, X.shape[0], [one.value for one in settings], average, by_task)
 
     def as_given(self, labels: list[Any]) -> list[Any]:
         """Labels of the learner in the type in which they came."""

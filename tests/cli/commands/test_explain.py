@@ -76,6 +76,35 @@ def test_which_columns_matter_over_all_rows_and_in_each_task(shoal: Program, csv
     assert (code, err) == (2, "shoal: --importance is the mean over rows: name a file of them\n")
 
 
+def test_what_changed_and_how_forecasts_depend_on_a_column(
+    shoal: Program, csv_file: Path, model: Path, tmp_path: Path
+) -> None:
+    code, out, err = shoal("explain", csv_file, "--model", model, "--importance", "--since", 801, "--task", "shop1")
+    assert (code, err) == (0, "")
+    rows = np.array([line.split(",")[0] for line in csv_file.read_text().splitlines()[1:]]) == "shop1"
+    counts = rows[:800].sum(), rows[800:].sum()
+    said = f"forecasts in task shop1: {counts[0]} rows before and {counts[1]} rows since"
+    assert out.startswith(f"what changed since row 801 in what moves {said}\n")
+    for change, before, since in re.findall(r"^(?:size|colour) +([-+\d.e]+) +([\d.e-]+) +([\d.e-]+) ", out, re.M):
+        assert float(since) - float(before) == pytest.approx(float(change), abs=1e-3)
+    folder = tmp_path / "pictures"
+    code, out, err = shoal("explain", csv_file, "--model", model, "--dependence", "colour", "--export", folder)
+    assert (code, err) == (0, "")
+    assert out.startswith("mean probability of yes over 1,000 rows if colour were\ncolour   all rows")
+    assert {line.split()[0] for line in out.splitlines()[2:5]} == {"red", "green", "blue"}
+    assert (folder / "dependence.pdf").exists()
+    for words, message in (
+        (["--dependence", "color"], "the model has no column 'color', it has 'size', 'colour': did you mean 'colour'?"),
+        (["--since", "3"], "--since compares what --importance says of two parts of a file: give both"),
+        (
+            ["--importance", "--since", "2026-01-01"],
+            "the model has no column of dates, so it takes the number of a row",
+        ),
+        (["--importance", "--since", "1"], "all rows are since row 1: there is nothing to compare"),
+    ):
+        assert shoal("explain", csv_file, "--model", model, *words)[::2] == (2, f"shoal: {message}\n")
+
+
 def test_rows_of_a_file_are_taken_apart(shoal: Program, model: Path, new_rows: Any) -> None:
     code, out, err = shoal("explain", new_rows, "--model", model)
     assert (code, err) == (0, "")

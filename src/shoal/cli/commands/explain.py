@@ -2,18 +2,21 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_matrix, vstack
 from sklearn.base import is_classifier
 
 from shoal.cli.commands.learners import modules_from_here, nearest
 from shoal.cli.options import ExplainOptions, RowOptions
+from shoal.cli.outputs import check_folder
 from shoal.cli.streams import DATASET, in_ids_of, is_dataset, read_options, reading_of, title
+from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.files.messages import plural
@@ -22,15 +25,17 @@ from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner, model_of, view
 from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
 from shoal.model.features import Features
-from shoal.model.importances import MOST_ROWS
+from shoal.model.importances import MOST_ROWS, changes
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_named
+from shoal.tabular.since import Since, column_of_times
 from shoal.tabular.table_model import TableModel
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5
 N_TASKS, N_COLUMNS = 5, 4  # of which columns are named, and how many
 WIDEST = 40  # characters of a task's name
+OF_ROWS = ("importance", "dependence")
 
 
 def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
@@ -45,10 +50,22 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     def names(j: int) -> Any:
         return known()[j] if j < len(known()) else j
 
-    if options.importance and not data:
-        raise ValueError("--importance is the mean over rows: name a file of them")
+    of_rows = next((name for name in OF_ROWS if getattr(options, name)), None)
+    if of_rows and not data:
+        raise ValueError(f"--{of_rows} is the mean over rows: name a file of them")
+    if options.since and not options.importance:
+        raise ValueError("--since compares what --importance says of two parts of a file: give both")
+    if options.export and not of_rows:
+        raise ValueError("--export writes what --importance or --dependence says")
+    check_folder("--export", options.export)
     if not data:
         _explain_weights(learner, names, options)
+    elif options.dependence or options.since:
+        if reading is None or is_dataset(data):
+            raise ValueError("--dependence and --since take a file, and the model of a table")
+        table = TableModel.loaded(learner, reading)
+        rows = _open(data, learner, reading, options, _times(table, options))
+        (_explain_dependence if options.dependence else _explain_changes)(data, table, rows, options)
     else:
         rows = _open(data, learner, reading, options)
         if options.importance:
@@ -59,8 +76,10 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
             _explain_rows(data, learner, rows, names, options)
 
 
-def _open(data: Sequence[str], learner: Learner, reading: Reading | None, options: ExplainOptions) -> Iterable[Chunk]:
-    """The rows, read as the model takes them."""
+def _open(
+    data: Sequence[str], learner: Learner, reading: Reading | None, options: ExplainOptions, keep: Sequence[str] = ()
+) -> Any:
+    """The rows, read as the model takes them, and columns to keep as they are."""
     if is_dataset(data):
         from shoal.datasets import load
 
@@ -70,7 +89,7 @@ def _open(data: Sequence[str], learner: Learner, reading: Reading | None, option
         return found.stream()
     rows = RowOptions(format=options.format)
     reading = reading_of(data, rows, options.model, learner, reading)
-    read = read_options(rows, reading, labeled=False)
+    read = read_options(rows, reading, labeled=False, keep=list(keep))
     stream = open_stream(list(data), read, state=reading.state)
     return stream if stream.is_table else in_ids_of(learner, stream)
 
@@ -163,25 +182,137 @@ def _explain_columns(
     data: Sequence[str], learner: Learner, rows: Iterable[Chunk], names: Callable[[int], Any], options: ExplainOptions
 ) -> None:
     """What columns add in the mean over the first rows, and in the tasks that most of them are of."""
-    n, X, tasks = learner.n_features_in_, [], []
+    n = learner.n_features_in_
+    X, tasks = _first_rows(data, rows, n, options)
+    columns: list[Any] = [*map(names, range(n))]
+    if isinstance(rows, FileStream) and rows.is_table:
+        columns = _columns_of(rows.feature_columns, n)
+    found = learner.importances(X, tasks, columns=columns)
+    print(f"what moves the forecasts of {found.rows:,} rows most{_in_task(options.task)}\n{found.text(options.top)}")
+    print(
+        f"added is what a column adds to {_unit(learner)}, up or down, in the mean; share is its part of all columns'\n"
+    )
+    if len(found.by_task) > 1:
+        shares = {task: [f"{one.column} {one.share:.0%}" for one in some] for task, some in found.by_task.items()}
+        _print_tasks(tasks, shares)
+    _export(found, options)
+
+
+def _explain_changes(data: Sequence[str], table: TableModel, rows: FileStream, options: ExplainOptions) -> None:
+    """What columns add before and since a row or a time."""
+    n, by_row = table.learner.n_features_in_, str(options.since).isdigit()
+    column = next(iter(_times(table, options)), None)
+    cut: Since | None = None
+    parts, before = [Drawn(), Drawn()], 0
+    for chunk in rows:
+        frame = rows.kept if column else pl.DataFrame({"row": np.zeros(chunk.X.shape[0])})
+        first = int(str(options.since)) if by_row else options.since
+        cut = cut or Since(first, column, frame, table.notation)
+        after = cut.of(frame, before + 1)
+        before += len(after)
+        mine = np.ones(len(after), bool) if options.task is None else np.asarray(chunk.task).astype(str) == options.task
+        for part, chosen in zip(parts, (mine & ~after, mine & after), strict=True):
+            part.update(as_wide(csr_matrix(chunk.X), n), chunk.task, np.flatnonzero(chosen))
+    if cut is None or not any(part.n for part in parts):
+        raise _no_rows(data, options)
+    cut.check(*(part.n for part in parts))
+    columns = _columns_of(rows.feature_columns, n)
+    first_part, second_part = (table.learner.importances(*part.rows(), columns=columns) for part in parts)
+    found = changes(first_part, second_part, options.since)
+    of = " and ".join(
+        f"{n_rows:,} rows" + (f" drawn of {part.n:,}" if part.n > n_rows else "") + where
+        for n_rows, part, where in zip(found.rows, parts, (" before", " since"), strict=True)
+    )
+    at = f"row {int(str(options.since)):,}" if by_row else f"{options.since} ({column})"
+    print(f"what changed since {at} in what moves forecasts{_in_task(options.task)}: {of}\n{found.text(options.top)}")
+    print(
+        f"before and since say {_unit(table.learner)}, up or down, in the mean; shares are its part of all columns'\n"
+    )
+    if len(found.by_task) > 1:
+        said = {task: [f"{one.column} {one.change:+.3g}" for one in some] for task, some in found.by_task.items()}
+        _print_tasks([task for part in parts for task in part.tasks if task in said], said)
+    _export(found, options)
+
+
+def _explain_dependence(data: Sequence[str], table: TableModel, rows: FileStream, options: ExplainOptions) -> None:
+    """The forecasts of the first rows with a column set to each of its values."""
+    X, tasks = _first_rows(data, rows, table.learner.n_features_in_, options)
+    label = None if options.class_ is None else next(iter(_chosen(table.learner.deciding_cores(), options.class_)))
+    try:
+        found = table.dependence(str(options.dependence), X, tasks, label=label)
+    except ValueError as error:
+        raise ValueError(
+            str(error).replace(": say which values to compare (values=)", ", which has none that are typical")
+        ) from None
+    print(found)
+    _export(found, options)
+
+
+def _unit(learner: Learner) -> str:
+    of_labels = "probability" if hasattr(learner, "predict_proba") else "margin"
+    return f"what a column adds to the {of_labels if is_classifier(learner) else 'forecast'}"
+
+
+def _times(table: TableModel, options: ExplainOptions) -> list[str]:
+    """The column that --since is about, if it is one."""
+    if options.since is None or options.since.isdigit():
+        return []
+    return [column_of_times(table.roles.time, table.encoder.column_kinds)]
+
+
+def _first_rows(data: Sequence[str], rows: Iterable[Chunk], n: int, options: ExplainOptions) -> tuple[Any, Any]:
+    """Features and tasks of the first rows, or of those of one task."""
+    X, tasks = [], []
     for _, i, chunk in islice(_rows_of(rows, options.task), MOST_ROWS):
         X.append(as_wide(csr_matrix(chunk.X[i]), n))
         tasks.append(None if chunk.task is None else chunk.task[i])
     if not X:
         raise _no_rows(data, options)
-    columns: list[Any] = [*map(names, range(n))]
-    if isinstance(rows, FileStream) and rows.is_table:
-        columns = [*rows.feature_columns[:n], *[None] * (n - len(rows.feature_columns))]
-    found = learner.importances(vstack(X, format="csr"), None if tasks[0] is None else tasks, columns=columns)
-    print(f"what moves the forecasts of {len(X):,} rows most{_in_task(options.task)}\n{found.text(options.top)}")
-    print("added is what a column adds to the decision, up or down, in the mean; share is its part of all columns'\n")
+    return vstack(X, format="csr"), None if tasks[0] is None else tasks
+
+
+def _columns_of(known: Sequence[Any], n: int) -> list[Any]:
+    return [*known[:n], *[None] * (n - len(known))]
+
+
+def _print_tasks(tasks: Iterable[Any], said: Mapping[Any, Sequence[str]]) -> None:
+    """A line for each of the tasks of most rows."""
     largest = Counter(tasks).most_common(N_TASKS)
-    if len(found.by_task) > 1:
-        print(f"in the {len(largest)} largest of {len(found.by_task):,} tasks")
-        width = max(len(_short(task)) for task, _ in largest)
-        for task, _ in largest:
-            shares = [f"{one.column} {one.share:.0%}" for one in found.by_task[task][:N_COLUMNS]]
-            print(f"  {_short(task):<{width}}  {', '.join(shares)}")
+    print(f"in the {len(largest)} largest of {len(said):,} tasks")
+    width = max(len(_short(task)) for task, _ in largest)
+    for task, _ in largest:
+        print(f"  {_short(task):<{width}}  {', '.join(said[task][:N_COLUMNS])}")
+
+
+def _export(found: Any, options: ExplainOptions) -> None:
+    if options.export:
+        from shoal.report import export
+
+        print(f"{len(export(found, options.export))} tables and pictures written to {options.export}")
+
+
+class Drawn:
+    """Rows of a stream, at most 1,000, of which each is as likely as any other: those with the least random numbers."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._random, self._keys = np.random.default_rng(0), np.zeros(0)
+        self._X: Any = None
+        self.tasks: list[Any] = []
+
+    def update(self, X: Any, task: Any, rows: IntArray) -> None:
+        """Take in some of a chunk's rows."""
+        self.n += len(rows)
+        self._keys = np.append(self._keys, self._random.random(len(rows)))
+        self._X = X[rows] if self._X is None else vstack([self._X, X[rows]], format="csr")
+        self.tasks += [None] * len(rows) if task is None else [task[i] for i in rows.tolist()]
+        if len(self._keys) > MOST_ROWS:
+            least = np.sort(np.argpartition(self._keys, MOST_ROWS)[:MOST_ROWS])
+            self._keys, self._X, self.tasks = self._keys[least], self._X[least], [self.tasks[i] for i in least.tolist()]
+
+    def rows(self) -> tuple[Any, Any]:
+        """Features and tasks."""
+        return self._X, None if self.tasks[0] is None else self.tasks
 
 
 def _in_task(task: str | None) -> str:

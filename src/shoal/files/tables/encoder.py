@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from shoal.files.messages import unknown_name
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables import column_kinds
 from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
@@ -25,7 +26,7 @@ from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
 from shoal.files.tables.encode_one import Names, OneRow, Row
 from shoal.files.tables.learn_one import RowLearner
-from shoal.files.tables.meanings import Meaning, meanings_of
+from shoal.files.tables.meanings import Meaning, Setting, meanings_of, settings_of
 from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
@@ -227,6 +228,34 @@ class StreamEncoder:
     def meanings(self, values: dict[str, Values], row: int) -> dict[int, Meaning]:
         """Meanings of the features of a row, by their columns of X, in the words and units of its table."""
         return meanings_of(self._used(), self._texts, values, row)
+
+    def settings(self, name: str, X: csr_matrix, values: Sequence[Any] | None = None) -> list[Setting]:
+        """The values that a column may be set to, as features: the given ones, or those that are typical in rows X.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, it has no typical values, or a given value cannot be read.
+        """
+        column = next((one for one in self._used() if one.name == name), None)
+        if column is None:
+            raise ValueError(unknown_name("the model has no column", name, [one.name for one in self._used()]))
+        if values is None:
+            found = settings_of(column, X)
+            if not found:
+                why = "has words" if column.kind == "text" else "has no value in these rows"
+                raise ValueError(f"column {name!r} {why}: say which values to compare (values=)")
+            return found
+        frame = pl.DataFrame({name: pl.Series(values, strict=False)})
+        read, problems = self.read(frame, learns=False)
+        if problems:
+            raise ValueError(f"value {problems[0][0]} to compare: {problems[0][1]}")
+        rows = self.encode(read, frame.height, learns=False)
+        mine = np.array([j for j, of in enumerate(self.feature_columns) if of == name], np.int64)
+        rows.data[~np.isin(rows.indices, mine)] = 0.0
+        rows.eliminate_zeros()
+        parts = [(rows.indices[first:last], rows.data[first:last]) for first, last in itertools.pairwise(rows.indptr)]
+        return [Setting(value, mine, *part) for value, part in zip(values, parts, strict=True)]
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""

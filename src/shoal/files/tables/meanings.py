@@ -1,16 +1,24 @@
-"""Meanings of the features of a row, in the words and units of its table: "price 2.50", "offer flyer", "day Monday"."""
+"""Meanings of the features of a row, in the words and units of its table: "price 2.50", "offer flyer", "day Monday".
+
+And what a column could say instead: its typical values, with their features.
+"""
 
 import calendar
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.files.tables.assemble import TextSlots
 from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.column_state import Column
 from shoal.files.tables.words import bag_of, words_and_pairs
 
 MOST_WORDS = 5_000  # of a text that are named
+TYPICAL = 10  # values of a column, at most; parts of a date may be more
+DECILES = np.arange(1, 10) / 10.0
 
 
 class Meaning(NamedTuple):
@@ -83,6 +91,62 @@ def meanings_of(columns: Sequence[Column], texts: TextSlots, values: dict[str, V
                     found[int(part.index[slot])] = missing if text[row] is None else Meaning(name, _said(of, text[row]))
     found.pop(-1, None)  # of features that no row to learn had
     return found
+
+
+class Setting(NamedTuple):
+    """A value that a column may be set to, as features of X."""
+
+    value: Any  # a number, or a word
+    replaced: IntArray  # the features that give way: those of the column, or of a part of its date
+    features: IntArray
+    values: FloatArray
+
+
+def settings_of(column: Column, X: Any) -> list[Setting]:
+    """The typical values of a column in rows X: deciles of numbers, the most frequent categories, all weekdays, months
+    and hours. None of a text.
+    """
+    if column.kind == "numeric":
+        return _numbers_of(column, X)
+    found: list[Setting] = []
+    for part in column.categories:
+        of = part.name.removeprefix(f"{column.name}.") if column.kind != "category" else ""
+        there = part.index >= 0
+        index = part.index[there].astype(np.int64)
+        names = [name for name, is_there in zip(part.names, there.tolist(), strict=False) if is_there]
+        rows = np.asarray(X[:, index].getnnz(axis=0))
+        order = [k for k in np.argsort(-rows, kind="stable").tolist() if rows[k]]
+        told = {k: names[k].removeprefix(part.name).removeprefix("=") for k in order}
+        if of:  # in the order of time, without a missing date
+            order = sorted((k for k in order if told[k].isdigit()), key=lambda k: int(told[k]))
+        if of and len(order) < 2:
+            continue
+        found += [
+            Setting(_said(of, told[k]) if of else told[k], index, index[[k]], np.ones(1))
+            for k in order[: None if of else TYPICAL]
+        ]
+    return found
+
+
+def _numbers_of(column: Column, X: Any) -> list[Setting]:
+    own, absent = column.slots.index.tolist()
+    if own < 0:
+        return []
+    mean, deviation, _ = column.scaling()
+    scaled = X[:, [own]].toarray()[:, 0]
+    if absent >= 0:
+        scaled = scaled[X[:, [absent]].toarray()[:, 0] == 0.0]
+    if len(scaled) == 0:
+        return []
+    distinct = np.unique(scaled)
+    if len(distinct) > TYPICAL:
+        distinct = np.unique(np.quantile(scaled, DECILES, method="nearest"))
+    replaced = np.array([j for j in (own, absent) if j >= 0], np.int64)
+    said = dict.fromkeys(float(number(mean + z * deviation, deviation)) for z in distinct.tolist())
+    return [
+        Setting(value, replaced, replaced[:1], np.array([(value - mean) / deviation if deviation else 0.0]))
+        for value in said
+    ]
 
 
 def _said(part: str, value: str) -> str:
