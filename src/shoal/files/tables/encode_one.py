@@ -154,7 +154,7 @@ class OneRow:
                 if not -LARGEST <= value <= LARGEST:
                     raise Unread
                 if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
-                    found[column] = min(max(z, -most), most)
+                    found[column] = z if -most <= z <= most else math.copysign(most, z)
             elif value is None or value != value or (isinstance(value, str) and value in self._absent):
                 if missing >= 0:
                     found[missing] = 1.0

@@ -9,7 +9,7 @@ from litestar.types import ControllerRouterHandler
 from shoal.serve.contract import Service
 from shoal.serve.http.access import Token
 from shoal.serve.http.metrics import Metrics
-from shoal.serve.http.middleware import App, layered
+from shoal.serve.http.middleware import App, layered, with_names
 from shoal.serve.http.openapi import Route
 from shoal.serve.http.problems import PROBLEM, reply_of
 from shoal.serve.http.request_bodies import BodyLimits
@@ -34,7 +34,7 @@ def application(
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            await served(scope, receive, send)
+            await served(with_names(scope), receive, send)
         elif scope["type"] == "lifespan":
             await framework(scope, receive, send)
         else:

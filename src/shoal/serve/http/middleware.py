@@ -25,6 +25,7 @@ from shoal.serve.http.routes import Api, label_of, routes_of, scope_of
 
 TASKS = "/v1/tasks/"
 STREAMED = ("/v1/predict", "/v1/learn")
+BY_NAME = "headers by name"  # of a scope: the last of each
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -353,6 +354,11 @@ LAYERS: tuple[type[Layer], ...] = (
 )
 
 
+def with_names(scope: Any) -> Any:
+    """The scope with its headers by name, which several layers ask for."""
+    return {**scope, BY_NAME: dict(scope["headers"])}
+
+
 def layered(app: App, api: Api, layers: Sequence[type[Layer]] | None = None) -> App:
     """Put layers around an application, the first of them outermost.
 
@@ -382,11 +388,7 @@ def _tracer() -> Any:
 
 def _header(scope: Any, wanted: bytes, default: Any = b"") -> Any:
     """The last header of a name, as bytes."""
-    found = default
-    for name, value in scope["headers"]:
-        if name == wanted:
-            found = value
-    return found
+    return scope[BY_NAME].get(wanted, default)
 
 
 def _media_type(scope: Any) -> str:
