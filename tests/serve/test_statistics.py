@@ -133,7 +133,7 @@ def test_the_worst_come_first_and_those_of_few_rows_last() -> None:
     names: list[str | None] = ["a", "b", "c", "d", "e"]
     assert in_order(names, sums, None, "error", "") == ["d", "b", "a", "c", "e"]
     assert in_order(names, sums, None, "loss", "") == ["b", "d", "c", "a", "e"]
-    ranks = np.zeros((5, 2 * BINS), np.int64)
+    ranks = np.zeros((5, 2 * BINS), np.uint32)
     ranks[:, [0, BINS + 1]] = 1  # AUC 1
     ranks[3, [0, BINS]], ranks[2, [0, BINS]], ranks[2, BINS + 1] = (0, 1), (0, 2), 0  # one has none, one is 0
     ranks[2, 1] = 1
