@@ -139,7 +139,7 @@ WRAPPERS: dict[str, Callable[[], Any]] = {
 }
 FEW_FEATURES = (shoal.MixedEffects, shoal.MixedEffectsRegressor, shoal.TaskLevels, shoal.TaskLevelsRegressor)
 LEARNERS = WRAPPERS | {kind.__name__: kind for kind in FEW_FEATURES}
-AROUND = ("Conformal", "Guarded", "LabelQuery", "MultiClass")
+AROUND = ("Conformal", "Guarded", "LabelQuery", "MultiClass", "OutsideForecast")
 LEARNERS |= {name: case.make for name, case in CASES.items() if name not in AROUND}
 
 

@@ -22,6 +22,7 @@ ONLINE: dict[str, Callable[[], Learner]] = {
     "CollaborativeCW": shoal.CollaborativeCW,
     "CollaborativePA": shoal.CollaborativePA,
     "Conformal": lambda: shoal.Conformal(shoal.MultitaskRegressor(eta=0.02)),
+    "OutsideForecast": lambda: shoal.OutsideForecast(shoal.MultitaskPerceptron(loss="logistic"), columns=[0]),
     "Guarded": lambda: shoal.Guarded(shoal.MultitaskPerceptron(loss="logistic")),
     "HedgedSharing": shoal.HedgedSharing,
     "HedgedSharingRegressor": shoal.HedgedSharingRegressor,

@@ -41,6 +41,7 @@ from .wrappers.conformal import Conformal as Conformal
 from .wrappers.guarded import Guarded as Guarded
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
+from .wrappers.outside_forecast import OutsideForecast as OutsideForecast
 from .wrappers.task_column import TaskColumn as TaskColumn
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "MultitaskPerceptron",
     "MultitaskRegressor",
     "OSMTLRegressor",
+    "OutsideForecast",
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",

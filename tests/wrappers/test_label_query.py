@@ -32,11 +32,8 @@ from shoal.evaluation import progressive_validate
 from shoal.model.algorithm import Size
 from shoal.wrappers.label_query import GAIN
 
-INNER = {
-    name: make
-    for name, make in LEARNERS.items()
-    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass", "Conformal", "Guarded"))
-}
+WRAPPERS = ("LabelQuery", "MultiClass", "Conformal", "Guarded", "OutsideForecast")
+INNER = {name: make for name, make in LEARNERS.items() if "Regressor" not in name and not name.startswith(WRAPPERS)}
 
 
 class Rule:

@@ -77,6 +77,9 @@ class RowOptions:
     date: Annotated[Names, Parameter(group=WAYS)] = ()
     """Columns of dates or times of day."""
 
+    forecast: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns with forecasts of other models (numbers, or probabilities of the positive label), used as far as good."""
+
     ignore: Annotated[Names, Parameter(group=WAYS)] = ()
     """Columns to leave out (in lists, a name that holds a comma stands in double quotes)."""
 

@@ -31,6 +31,7 @@ from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
 from shoal.model_file import Reading, knows_no_table
 from shoal.wrappers.multi_class import MultiClass
+from shoal.wrappers.outside_forecast import with_forecasts
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
@@ -221,8 +222,11 @@ def _at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner:
-    """The learner, checked to take the stream's kind of labels; several labels are learned one against the rest."""
+def fitting(learner: Learner, stream: Stream, *, forecasts: int = 0, is_new: bool = True) -> Learner:
+    """The learner, checked to take the stream's kind of labels; several labels are learned one against the rest.
+
+    A new learner gets the forecasts of so many columns beside its own.
+    """
     is_number = stream.kind == "regression"
     if is_classifier(learner) == is_number:
         name, known = type(learner).__name__, "`shoal learners` lists all"
@@ -235,7 +239,7 @@ def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner
     if stream.kind == "multiclass" and is_new and not isinstance(learner, MultiClass):
         learner = MultiClass(learner)
         learner.new_core()  # raises now if the learner cannot be copied for each label
-    return learner
+    return with_forecasts(learner, forecasts) if forecasts and is_new else learner
 
 
 def protocol_of(options: PassOptions, stream: Stream, needed: Sequence[str] = ()) -> dict[str, Any]:

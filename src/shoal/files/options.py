@@ -35,6 +35,9 @@ class ReadOptions:
     text, category, numeric, date : sequences of str
         Tables: columns to read as words, as values of their own (one-hot), as numbers (also `$5`, `1,234` and `5 %`)
         or as dates (also `10:30`).
+    forecast : sequence of str
+        Tables: columns with forecasts of other models, the first features behind the constant, as they are: see
+        `shoal.OutsideForecast`.
     ignore : sequence of str
         Tables: columns that are no features.
     kind : {"binary", "multiclass", "regression", "auto"}
@@ -87,6 +90,7 @@ class ReadOptions:
     category: Sequence[str] = ()
     numeric: Sequence[str] = ()
     date: Sequence[str] = ()
+    forecast: Sequence[str] = ()
     ignore: Sequence[str] = ()
     kind: Target = "binary"
     labels: Sequence[Any] | None = None
@@ -107,7 +111,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Refuse impossible values and options that contradict each other."""
-        for name in ("keep", "text", "category", "numeric", "date", "ignore", "missing"):
+        for name in ("keep", "text", "category", "numeric", "date", "forecast", "ignore", "missing"):
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a list of names")
         if self.kind not in TARGETS:
@@ -125,7 +129,7 @@ class ReadOptions:
         if self.sort and self.time is None:
             raise ValueError("sort= needs time=, the column to sort by")
         given: dict[str, str] = {}
-        for kind in ("text", "category", "numeric", "date"):
+        for kind in ("text", "category", "numeric", "date", "forecast"):
             for column in getattr(self, kind):
                 if given.setdefault(column, kind) != kind:
                     raise ValueError(f"column {column!r} is both in {given[column]}= and in {kind}=, expected one")
@@ -140,7 +144,7 @@ class ReadOptions:
     @property
     def named(self) -> set[str]:
         """All columns that an option names."""
-        lists = [self.tasks, self.keep, self.text, self.category, self.numeric, self.date, self.ignore]
+        lists = [self.tasks, self.keep, self.text, self.category, self.numeric, self.date, self.forecast, self.ignore]
         single = [name for name in (self.label, self.weight, self.time) if name is not None]
         return {name for names in [*lists, single] for name in names}
 

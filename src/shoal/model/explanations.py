@@ -215,8 +215,8 @@ def largest_first(found: Iterable[Contribution]) -> list[Contribution]:
 
 
 def bare(core: Any) -> Explains:
-    """The core that decides: one that only chooses what is learned holds it as `inner`."""
-    found: Explains = bare(core.inner) if hasattr(core, "inner") else core
+    """The core that decides: one that only chooses what is learned holds it as `inner`, and explains nothing."""
+    found: Explains = core if hasattr(core, "contributions") else bare(core.inner)
     return found
 
 

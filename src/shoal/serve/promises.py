@@ -9,17 +9,18 @@ from shoal.learner import Learner, model_of
 from shoal.serve.task_counts import FEWEST
 from shoal.wrappers.conformal import Conformal
 from shoal.wrappers.guarded import Guarded
+from shoal.wrappers.outside_forecast import OutsideForecast
 
 
 def wrappers_of(learner: Learner) -> Iterator[Learner]:
-    """The learner, if it is a wrapper that promises something, and those within it, the outermost first."""
-    while isinstance(learner, Conformal | Guarded):
+    """The learner, if it is a wrapper, and those within it, the outermost first."""
+    while isinstance(learner, Conformal | Guarded | OutsideForecast):
         yield learner
         learner = learner.estimator_
 
 
 def within(learner: Learner) -> Learner:
-    """The learner inside all such wrappers."""
+    """The learner inside all wrappers."""
     for one in wrappers_of(learner):
         learner = one.estimator_
     return learner

@@ -29,6 +29,7 @@ from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegr
 from shoal.tabular.explained import Explained
 from shoal.tabular.table_model import OPTIONS, TableModel
 from shoal.wrappers.multi_class import MultiClass
+from shoal.wrappers.outside_forecast import with_forecasts
 
 T = TypeVar("T")
 NAMES = ("label", "target", "y")  # of a label that has none: the first that is no column
@@ -68,6 +69,7 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
         category: Sequence[str] = (),
         numeric: Sequence[str] = (),
         date: Sequence[str] = (),
+        forecast: Sequence[str] = (),
         ignore: Sequence[str] = (),
         date_format: str | None = None,
         decimal: str | None = None,
@@ -86,6 +88,7 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
         self.category = category
         self.numeric = numeric
         self.date = date
+        self.forecast = forecast
         self.ignore = ignore
         self.date_format = date_format
         self.decimal = decimal
@@ -206,6 +209,8 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
                 if column not in frame.columns:
                     raise ValueError(unknown_name("X has no column", column, frame.columns))
         learner, kind, labels = _new_learner(self.estimator, label, classes, numbers=not is_classifier(self))
+        if self.forecast:
+            learner = with_forecasts(learner, len(self.forecast))
         options = ReadOptions(
             task=[str(name) for name in tasks],
             label=label.name,
@@ -455,6 +460,8 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
         The column of the rows' times, numbers or dates: a row to learn must not be earlier than those before it.
     text, category, numeric, date : sequences of str
         Columns to read as words, as values of their own, as numbers or as dates; the first rows decide for others.
+    forecast : sequence of str
+        Columns with forecasts of other models, each an input of the answer as far as it is good: see `OutsideForecast`.
     ignore : sequence of str
         Columns that are no features.
     date_format : str, optional
@@ -577,6 +584,8 @@ class TabularRegressor(RegressorMixin, Tabular):  # type: ignore[misc]
         The column of the rows' times, numbers or dates: a row to learn must not be earlier than those before it.
     text, category, numeric, date : sequences of str
         Columns to read as words, as values of their own, as numbers or as dates; the first rows decide for others.
+    forecast : sequence of str
+        Columns with forecasts of other models, each an input of the answer as far as it is good: see `OutsideForecast`.
     ignore : sequence of str
         Columns that are no features.
     date_format : str, optional

@@ -23,14 +23,12 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner, probabilities
+from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import SimilarTask
@@ -39,8 +37,8 @@ from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
 from shoal.wrappers.inner import (
     AroundAnyLearner,
+    Mixed,
     inner_core,
-    of_labels,
     of_numbers,
     seen_through,
     with_room,
@@ -323,7 +321,7 @@ class GuardedCore:
 
 
 @from_keywords
-class Guarded(AroundAnyLearner):
+class Guarded(Mixed):
     """Any learner that shares, guarded against harm: no task loses more than ln 1/(1 - prior) nats by sharing.
 
     The answer is ``q = w p1 + (1 - w) p0``, p1 the learner's forecast, p0 that of its independent baseline, which
@@ -418,46 +416,6 @@ class Guarded(AroundAnyLearner):
         """The estimator's."""
         return self.plain.baselines()
 
-    @property
-    def is_probabilistic(self) -> bool:
-        """Decision values of labels are logits, as margins are calibrated."""
-        return of_labels(self.plain)
-
-    # ---- answers -------------------------------------------------------------------------------------------
-
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """(n,) labels, or numbers."""
-        values = self._values(X, task)
-        return self._labels(values) if of_labels(self.plain) else values
-
-    def predict_one(self, x: Any, task: Hashable = None) -> Any:
-        """The label, or the number, of one example (dict or 1-d array)."""
-        value = self._value_one(x, task)
-        return self._labels(value).tolist()[0] if of_labels(self.plain) else float(value[0])
-
-    def _labels(self, values: FloatArray) -> NDArray[Any]:
-        return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)])
-
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
-        """(n,) logits of the larger label."""
-        return self._values(X, task)
-
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
-    def decision_one(self, x: Any, task: Hashable = None) -> float:
-        """The logit of one example (dict or 1-d array)."""
-        return float(self._value_one(x, task)[0])
-
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
-        """(n, 2) probabilities of the labels, in the order of `classes_`."""
-        return probabilities(self._values(X, task))
-
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
-    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
-        """Probability of each label for one example (dict or 1-d array)."""
-        return dict(zip(self.classes_.tolist(), probabilities(self._value_one(x, task))[0].tolist(), strict=True))
-
     def deciding_cores(self) -> dict[Any, CoreLike]:
         """None: answers are mixtures.
 
@@ -474,13 +432,6 @@ class Guarded(AroundAnyLearner):
         """The tasks most like one, as `estimator_` has them."""
         self._fitted_model()
         return self.estimator_.similar_tasks(task, n)
-
-    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy, or R^2."""
-        from sklearn.metrics import accuracy_score, r2_score
-
-        measure = accuracy_score if of_labels(self.plain) else r2_score
-        return float(measure(y, self.predict(X, task), sample_weight=sample_weight))
 
     # ---- learned attributes --------------------------------------------------------------------------------
 
@@ -511,11 +462,6 @@ class Guarded(AroundAnyLearner):
         own = self._core("harmed_").mixing.own
         lost = own[:, LOSS_SHARING] - own[:, LOSS_ALONE]
         return [task for k, task in enumerate(self.tasks_) if lost[k] > math.log(2.0)]
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """(2,) the labels, the larger one is +1."""
-        return np.asarray(self._known("classes_").labels.classes)
 
     @property
     def relation_(self) -> FloatArray | None:

@@ -1,14 +1,16 @@
 """Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner, WeightedLearner, view
+from shoal.learner import Learner, WeightedLearner, probabilities, view
 from shoal.model.core import CoreLike
 from shoal.model.model import Model
 from shoal.model.targets import Targets
@@ -138,3 +140,57 @@ class AroundAnyLearner(WeightedLearner):
     def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, Any]:
         """`{task: x, ...}` to `{task: prediction, ...}`."""
         return {task: self.predict_one(x, task) for task, x in examples.items()}
+
+
+class Mixed(AroundAnyLearner):
+    """A wrapper whose answers are mixtures: logits of the larger label, or numbers."""
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Decision values of labels are logits."""
+        return of_labels(self.plain)
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """(n,) labels, or numbers."""
+        values = self._values(X, task)
+        return self._labels(values) if of_labels(self.plain) else values
+
+    def predict_one(self, x: Any, task: Hashable = None) -> Any:
+        """The label, or the number, of one example (dict or 1-d array)."""
+        value = self._value_one(x, task)
+        return self._labels(value).tolist()[0] if of_labels(self.plain) else float(value[0])
+
+    def _labels(self, values: FloatArray) -> NDArray[Any]:
+        return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)])
+
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) logits of the larger label."""
+        return self._values(X, task)
+
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    def decision_one(self, x: Any, task: Hashable = None) -> float:
+        """The logit of one example (dict or 1-d array)."""
+        return float(self._value_one(x, task)[0])
+
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) probabilities of the labels, in the order of `classes_`."""
+        return probabilities(self._values(X, task))
+
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
+        """Probability of each label for one example (dict or 1-d array)."""
+        return dict(zip(self.classes_.tolist(), probabilities(self._value_one(x, task))[0].tolist(), strict=True))
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy, or R^2."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if of_labels(self.plain) else r2_score
+        return float(measure(y, self.predict(X, task), sample_weight=sample_weight))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(2,) the labels, the larger one is +1."""
+        return np.asarray(self._known("classes_").labels.classes)

@@ -49,7 +49,8 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
     if not named:
         stream, rows = ask_kind(data, rows, stream, quiet=quiet)
     usual = OF_NUMBERS if stream.kind == "regression" else OF_LABELS
-    contestants = {name: fitting(one, stream) for name, one in (named or _contestants(usual)).items()}
+    chosen = named or _contestants(usual)
+    contestants = {name: fitting(one, stream, forecasts=len(rows.forecast)) for name, one in chosen.items()}
     tuned: dict[str, SearchResult] = {}
     if options.tune is not None:
         head, stream = split_stream(stream, options.tune)
@@ -59,8 +60,9 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
         tuned = {name: one for name, one in found.items() if one is not None}
         best = {name: _with(contestants[name], one.best_params) for name, one in tuned.items()}
         contestants = {**contestants, **best}
-    first, chosen = next(iter(contestants.values())), bool(options.metrics)
-    display = Display(stream.title, first, contestants, stream.fraction, [], quiet=quiet, chosen=chosen)
+    first = next(iter(contestants.values()))
+    has_metrics = bool(options.metrics)
+    display = Display(stream.title, first, contestants, stream.fraction, [], quiet=quiet, chosen=has_metrics)
     if options.tune is not None:
         display.say("\n".join([*_tuning_lines(tuned, contestants, options.tune), ""]))
     if seeds:

@@ -16,6 +16,8 @@ import shoal
 from shoal.evaluation import ModelAdapter
 from shoal.learner import Learner
 from shoal.wrappers.conformal import Conformal
+from shoal.wrappers.guarded import Guarded
+from shoal.wrappers.outside_forecast import OutsideForecast
 
 
 def learner_kinds() -> dict[str, type[Any]]:
@@ -81,7 +83,9 @@ def make_learner(name: str, settings: list[str]) -> Any:
 
 def name_of(learner: Any) -> str:
     """Its name in results: the class, of an own model that of the model."""
-    plain = learner.plain if isinstance(learner, Conformal) else learner
+    plain = learner
+    while isinstance(plain, Conformal | Guarded | OutsideForecast):
+        plain = plain.plain
     return type(plain.model if isinstance(plain, ModelAdapter) else plain).__name__
 
 

@@ -52,7 +52,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.keep and stream.file is not None:
         stream = replace(stream, chunks=waiting.of(stream.chunks, stream.file))
     stream = stream.judged()
-    learner = fitting(learner, stream, is_new=reading is None)
+    learner = fitting(learner, stream, forecasts=len(rows.forecast), is_new=reading is None)
     if sharded.is_sharded(options):
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__

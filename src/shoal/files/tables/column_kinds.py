@@ -26,7 +26,7 @@ from shoal.files.tables.values_in_text import (
     numbers,
 )
 
-Kind = Literal["numeric", "date", "time", "category", "text"]
+Kind = Literal["numeric", "date", "time", "category", "text", "forecast"]
 KINDS: tuple[str, ...] = get_args(Kind)
 WORDS_IN_TEXT = 3  # or more, on average
 LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
@@ -76,6 +76,8 @@ def decide(column: pl.Series, notation: Notation, given: str | None = None) -> W
     >>> decide(pl.Series(["Late again, sorry", "The new gate is 9"]), Notation())
     Way(kind='text', form='')
     """
+    if given == "forecast":  # also where the first rows have none
+        return Way("forecast", form_of("numeric", column, notation))
     if column.count() == 0:
         return None
     if given in ("category", "text"):
@@ -109,7 +111,7 @@ def form_of(kind: Kind, column: pl.Series, notation: Notation, known: str = "") 
     found = _present(column, notation) if column.dtype == pl.String else column.clear().cast(pl.String)
     if len(found) == 0 or kind in ("category", "text"):
         return known
-    if kind == "numeric":
+    if kind in ("numeric", "forecast"):
         tells = notation.decimal is not None or found.str.contains(r"\d[.,]\d").any()
         return known if not tells else "," if decimal_mark(found, notation) == "," else ""
     if notation.date_format is not None:
@@ -139,11 +141,12 @@ def read(column: pl.Series, way: Way, notation: Notation, *, given: bool = False
     """
     kind, form = way
     way_out = f"(category={[column.name]!r} takes its values as they are)"
-    if kind == "numeric":
+    if kind in ("numeric", "forecast"):
         values, bad = numbers(column, notation._replace(decimal=form or "."), lenient=given)
         if column.dtype == pl.String:
             way_out = f"{way_out[:-1]}, missing= names words for missing values)"
-        problems = _problems(column, bad, f"a finite number {way_out}")
+        expected = "a finite number" if kind == "forecast" else f"a finite number {way_out}"
+        problems = _problems(column, bad, expected)
         return Values(values, (), ~np.isnan(values)), problems
     dated = notation._replace(date_format=form or None)
     if kind == "time":

@@ -47,6 +47,7 @@ UP, DOWN = 65 / 64, 64 / 65  # factors of the step
 FALLEN = 0.01  # of the largest step
 TESTED = 100.0  # steps until the first values are tested
 WIDE = 30.0  # steps
+ZERO = 1e-300  # stands for a forecast of 0, as 0 is none
 LIMIT = 1_000  # categories with a feature of their own
 BUCKETS = 1_024  # of the others
 
@@ -266,7 +267,7 @@ class Column:
         self.moments = np.zeros(len(Moments._fields))  # numeric: one of each
         self.first_clipped = ""
         missing = f"{name}=missing"
-        self.slots = Slots({"numeric": [name, missing], "text": [missing]}.get(kind, []))
+        self.slots = Slots({"numeric": [name, missing], "text": [missing], "forecast": [name]}.get(kind, []))
         self.categories: list[Categories] = []
         if kind == "category":
             self.categories = [Categories(name, missing)]
@@ -301,6 +302,10 @@ class Column:
 
     def encode(self, values: Values, cells: Cells, *, learns: bool) -> None:
         """Fill the cells of one batch, except numbers (`standardize`) and words (`bags_of`)."""
+        if self.kind == "forecast":
+            cells.local[:, 0] = np.where(values.present, 0, -1)
+            cells.values[:, 0] = np.where(values.numbers == 0.0, ZERO, values.numbers)
+            return
         if self.kind == "text":
             cells.local[:, 0] = np.where(values.present, -1, 0)
         for part, (categories, text) in enumerate(zip(self.categories, values.texts, strict=False)):
@@ -317,6 +322,7 @@ class Column:
         written = f" ({self.form})" if self.form else ""
         how = {
             "numeric": "numeric, scaled by its running mean and standard deviation",
+            "forecast": "forecast of another model, beside the learner's own",
             "date": f"date{written}, weekday, month and hour one-hot",
             "time": f"time of day{written}, hour one-hot",
             "category": f"category, {self.categories[0].note() if self.categories else ''}",

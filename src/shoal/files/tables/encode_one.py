@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.files.ids import id_of
 from shoal.files.tables.column_kinds import Way
-from shoal.files.tables.column_state import Categories, Column
+from shoal.files.tables.column_state import ZERO, Categories, Column
 from shoal.files.tables.unmatched import Unmatched, note
 from shoal.files.tables.values_in_text import LARGEST, Notation, date_parts
 from shoal.files.tables.words import bag_of
@@ -119,6 +119,7 @@ class OneRow:
         self._width, self._bits, self._absent = width, bits, frozenset(absent)
         self._names, self._unmatched = names, unmatched
         self._numbers: list[Number] = []
+        self._forecasts: list[tuple[str, int]] = []  # name, column of X
         self._choices: list[tuple[str, Way, list[Choice]]] = []
         self._texts: list[tuple[str, int, NDArray[np.int32]]] = []  # name, column of a missing text, words
         for column in columns:
@@ -127,6 +128,8 @@ class OneRow:
             if column.kind == "numeric":
                 own, missing = column.slots.index.tolist()
                 self._numbers.append(Number(column.name, own, missing, *column.scaling()))
+            elif column.kind == "forecast":
+                self._forecasts.append((column.name, int(column.slots.index[0])))
             elif column.kind == "text":
                 self._texts.append((column.name, int(column.slots.index[0]), texts[column.name]))
             else:
@@ -160,6 +163,9 @@ class OneRow:
                     found[missing] = 1.0
             else:
                 raise Unread
+        for name, column in self._forecasts:
+            if (forecast := number_of(get(name), self._absent)) == forecast:
+                found[column] = forecast or ZERO
         for name, way, parts in self._choices:
             values = parts_of(text_of(get(name), self._absent), way, len(parts))
             for (categories, places), value in zip(parts, values, strict=True):

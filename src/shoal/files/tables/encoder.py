@@ -91,8 +91,12 @@ class StreamEncoder:
         self.row_learner: RowLearner | None = None  # of the columns of now
 
     def decide(self, sample: pl.DataFrame) -> None:
-        """Decide by the first rows how every column is read; of a restored encoder they say how it is written here."""
-        for series in sample:
+        """Decide by the first rows how every column is read; of a restored encoder they say how it is written here.
+
+        Forecasts have the first columns of X behind the constant, in the order in which `given` names them.
+        """
+        first = [name for name, kind in self._given.items() if kind == "forecast" and name in sample.columns]
+        for series in sample.select(*first, pl.exclude(first)) if first else sample:
             column = self._columns.get(series.name) if self._restored else None
             if column is not None:
                 column.form = column_kinds.form_of(column.kind, series, self.notation, column.form)
@@ -388,6 +392,10 @@ class StreamEncoder:
                 column = Column(series.name, way, in_sample=in_sample, hint=hint)
                 if way.kind == "text":
                     self._texts.add(series.name)
+                if way.kind == "forecast":
+                    column.slots.index[0] = self._width
+                    self._add_names([series.name])
+                    self._width += 1
             self._columns[series.name] = column
         return column
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from shoal.files.tables.assemble import Cells, TextSlots
 from shoal.files.tables.column_kinds import Way
-from shoal.files.tables.column_state import Column, Moments, standardize
+from shoal.files.tables.column_state import ZERO, Column, Moments, standardize
 from shoal.files.tables.encode_one import Names, Row, Unread, number_of, parts_of, row_of, text_of
 from shoal.files.tables.words import bag_of, name_buckets
 
@@ -57,6 +57,7 @@ class RowLearner:
         ]
         self._numeric = [part for part in parts if part.column.kind == "numeric"]
         self._choices = [part for part in parts if part.column.categories]
+        self._forecasts = [(part.column, int(part.slots.index[0])) for part in parts if part.column.kind == "forecast"]
         self._bags = [part for part in parts if part.column.kind == "text"]
         self._names_of_numbers = [part.column.name for part in self._numeric]
         self._ways = [(c.name, Way(c.kind, c.form), len(c.categories)) for c in known if c.categories]
@@ -83,6 +84,7 @@ class RowLearner:
                 raise Unread
         numbers = [number_of(get(column), absent) for column in self._names_of_numbers]
         texts = [text_of(get(part.column.name), absent) for part in self._bags]
+        forecasts = [number_of(get(one.name), absent) for one, _ in self._forecasts]
         choices = list[str | None]()
         for column, way, n in self._ways:
             choices += parts_of(text_of(get(column), absent), way, n)
@@ -97,6 +99,11 @@ class RowLearner:
                 new.append((part, slot, value))
             elif value != 0.0:
                 found[part.places[slot]] = value
+        for (own, place), forecast in zip(self._forecasts, forecasts, strict=True):
+            if forecast != forecast:
+                own.n_missing += 1
+            else:
+                found[place] = forecast or ZERO
         for part, choice in zip(self._choices, choices, strict=True):
             slot = part.slots.learn(choice)
             if choice is None and slot >= 0:

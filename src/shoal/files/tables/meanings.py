@@ -74,6 +74,8 @@ def meanings_of(columns: Sequence[Column], texts: TextSlots, values: dict[str, V
                 said = "true" if value else "false"
             found[own] = Meaning(name, said, mean, deviation)
             found[absent] = missing
+        elif column.kind == "forecast":
+            found[int(column.slots.index[0])] = Meaning(name, number(float(its.numbers[row]), 0.0))
         elif column.kind == "text":
             found[int(column.slots.index[0])] = missing
             index, text = texts.index[texts.names.index(name)], its.texts[0][row]

@@ -26,7 +26,7 @@ from shoal.files.tables.values_in_text import Notation
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, for chunks of any size
-KINDS = ("text", "category", "numeric", "date")
+KINDS = ("text", "category", "numeric", "date", "forecast")
 
 
 class TableReader:

@@ -1,0 +1,512 @@
+"""Forecasts of other models as inputs beside a learner's own, each judged row by row.
+
+Columns of X hold forecasts that came from elsewhere: of labels the probability of the larger one, of real targets the
+number. The learner does not see these columns. Its own forecast f and the outside ones g_1, ..., g_m are mixed twice,
+
+    z = (1, f, g_1, ..., g_m)                                    logits, or numbers less their mean over their deviation
+    r = w'z                                                      a regression; w = (0, 1, 0, ...) at first
+    b = Σ_i v_ki p_i                                             Bayes weights of task k on all forecasts but the 1
+    q = u b + (1 - u) r                                          the answer, u = 1/2 at first; of labels probabilities
+
+and after the label y of row t
+
+    P <- P + I 0.001/t;  w <- w + P z (y - r)/(1 + h z'Pz);  P <- P - h P z z'P/(1 + h z'Pz)      P = I at first
+    v_ki <- 0.995 v_ki p_i(y)/Σ_j v_kj p_j(y) + 0.005 v_i;  the same of all tasks' v, which goes back to uniform
+    u <- (1 - 1e-4) u b(y)/(u b(y) + (1 - u) r(y)) + 1e-4/2
+
+with h = r (1 - r) of labels, 1 of numbers. A forecast that is missing, 0 in X, is the learner's own. Likelihoods of
+numbers are Gaussian with the answer's mean squared error over some 300 rows. The twin in plain NumPy is
+tests/twins/outside_forecast.py.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.axes import OTHER, TASK
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.learner import Learner
+from shoal.model.algorithm import Size
+from shoal.model.core import CoreLike
+from shoal.model.explanations import Parts, bare
+from shoal.model.parameters import from_keywords
+from shoal.online.hedged_sharing.learner import HedgedSharing
+from shoal.online.hedged_sharing.mixing import sigmoid, within
+from shoal.wrappers.conformal import Conformal
+from shoal.wrappers.inner import CoreAround, Mixed, inner_core, of_numbers, seen_through, with_room, without_task
+from shoal.wrappers.label_query import LabelQuery
+from shoal.wrappers.multi_class import MultiClass
+
+LEAST = 1e-6  # probabilities from outside are kept within it and 1 less it
+LIMIT = 15.0  # logits are kept within +-15
+FAR, FEW = 20.0, 10  # deviations to which numbers are kept, after so many rows
+SHARE, SLOW_SHARE = 0.005, 1e-4
+DRIFT = 1e-3
+FLAT = 1e-5  # the least curvature
+MEMORY = 300.0  # rows of the mean squared error
+ROWS, MEAN, SQUARES, ERRORS, ERROR_ROWS, BAYES = range(6)  # positions in `numbers`; the last is u
+
+
+class Stacking(NamedTuple):
+    """The learned state of the mixing of n forecasts."""
+
+    own: FloatArray  # (tasks, 1 + n) rows, and Bayes weights v_k
+    weights: FloatArray  # (n,) v, of all tasks
+    regression: FloatArray  # (1 + n,) w
+    covariance: FloatArray  # (1 + n, 1 + n) P
+    numbers: FloatArray  # (6,) rows; of real targets mean, squares, squared errors and their count; u
+
+
+class Scratch(NamedTuple):
+    """Of one call."""
+
+    z: FloatArray  # (1 + n,)
+    p: FloatArray  # (n,) forecasts: probabilities, or numbers
+    direction: FloatArray  # (1 + n,)
+    both: FloatArray  # (2,) mixture and regression
+    even: FloatArray  # (n,) weights of 1/n
+
+
+@kernel(alone=False)
+def unit_of(numbers: FloatArray) -> float:
+    """The deviation of targets so far, 1 if they have not varied."""
+    squares = numbers[SQUARES] / numbers[ROWS] if numbers[ROWS] > 0.0 else 0.0
+    return math.sqrt(squares) if squares > 0.0 else 1.0
+
+
+@kernel(alone=False)
+def read_inputs(f: float, outside: FloatArray, regression: bool, learned: Stacking, scratch: Scratch) -> None:
+    """z and p of a row; NaN: no forecast."""
+    z, p, numbers = scratch.z, scratch.p, learned.numbers
+    unit, limit = unit_of(numbers), FAR if numbers[ROWS] >= FEW else np.inf
+    z[0] = 1.0
+    for i in range(len(p)):
+        g = f if i == 0 else outside[i - 1]
+        if i > 0 and math.isnan(g):
+            z[1 + i] = z[1]
+        elif regression:
+            z[1 + i] = within(limit, (g - numbers[MEAN]) / unit)
+        elif i == 0:
+            z[1] = within(LIMIT, g)
+        else:
+            chance = min(1.0 - LEAST, max(LEAST, g))
+            z[1 + i] = math.log(chance / (1.0 - chance))
+        p[i] = z[1 + i] if regression else sigmoid(z[1 + i])
+
+
+@kernel(alone=False)
+def both_answers(
+    f: float, outside: FloatArray, k: int, regression: bool, learned: Stacking, scratch: Scratch
+) -> tuple[float, float]:
+    """The mixture b and the regression r; of labels, probabilities."""
+    read_inputs(f, outside, regression, learned, scratch)
+    z, p, b, r = scratch.z, scratch.p, 0.0, 0.0
+    known = k >= 0 and learned.own[k, 0] > 0.0
+    for i in range(len(p)):
+        b += (learned.own[k, 1 + i] if known else learned.weights[i]) * p[i]
+    for i in range(len(z)):
+        r += learned.regression[i] * z[i]
+    return b, r if regression else sigmoid(within(LIMIT, r))
+
+
+@kernel(alone=False)
+def answered(b: float, r: float, regression: bool, numbers: FloatArray) -> float:
+    """q as a logit, or as a number."""
+    q = numbers[BAYES] * b + (1.0 - numbers[BAYES]) * r
+    return numbers[MEAN] + unit_of(numbers) * q if regression else math.log(q / (1.0 - q))
+
+
+@kernel(alone=False)
+def move(weights: FloatArray, likelihood: FloatArray, prior: FloatArray, share: float) -> None:
+    """Bayes' rule, then a share of the prior."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i] * likelihood[i]
+    for i in range(len(weights)):
+        weights[i] = (1.0 - share) * weights[i] * likelihood[i] / total + share * prior[i]
+
+
+@kernel(alone=False)
+def likelihoods(p: FloatArray, y: float, h: float, variance: float) -> None:
+    """Forecasts become likelihoods of h times y, of labels (variance NaN) or numbers; the best is 1."""
+    if math.isnan(variance):
+        best = 0.0
+        for i in range(len(p)):
+            p[i] = p[i] if y > 0.0 else 1.0 - p[i]
+            best = max(best, p[i])
+        for i in range(len(p)):
+            p[i] = (p[i] / best) ** h
+    else:
+        least = np.inf
+        for i in range(len(p)):
+            least = min(least, (y - p[i]) ** 2)
+        for i in range(len(p)):
+            p[i] = math.exp(0.5 * h * (least - (y - p[i]) ** 2) / variance) if variance > 0.0 else 1.0
+
+
+@kernel(alone=False)
+def step(y: float, r: float, curvature: float, h: float, learned: Stacking, scratch: Scratch) -> None:
+    """One online Newton step of the regression."""
+    z, direction, P = scratch.z, scratch.direction, learned.covariance
+    drift, tau = DRIFT / (learned.numbers[ROWS] + 1.0), 0.0
+    for i in range(len(z)):
+        P[i, i] += drift
+    for i in range(len(z)):
+        direction[i] = 0.0
+        for j in range(len(z)):
+            direction[i] += P[i, j] * z[j]
+        tau += direction[i] * z[i]
+    scale = h / (1.0 + h * curvature * tau)
+    for i in range(len(z)):
+        learned.regression[i] += scale * (y - r) * direction[i]
+        for j in range(len(z)):
+            P[i, j] -= scale * curvature * direction[i] * direction[j]
+
+
+@kernel(alone=False)
+def learn_row(
+    f: float, outside: FloatArray, k: int, y: float, h: float, regression: bool, learned: Stacking, scratch: Scratch
+) -> None:
+    """Learn a row of weight h: y is 0 or 1, or a real target."""
+    b, r = both_answers(f, outside, k, regression, learned, scratch)
+    numbers, p, variance = learned.numbers, scratch.p, np.nan
+    q = numbers[BAYES] * b + (1.0 - numbers[BAYES]) * r
+    if regression:
+        limit = FAR if numbers[ROWS] >= FEW else np.inf
+        y = within(limit, (y - numbers[MEAN]) / unit_of(numbers))
+        numbers[ERRORS] += h * ((y - q) ** 2 - numbers[ERRORS] / MEMORY)
+        numbers[ERROR_ROWS] += h * (1.0 - numbers[ERROR_ROWS] / MEMORY)
+        variance = numbers[ERRORS] / numbers[ERROR_ROWS]
+    step(y, r, 1.0 if regression else max(FLAT, r * (1.0 - r)), h, learned, scratch)
+    scratch.both[0], scratch.both[1] = b, r
+    likelihoods(p, y, h, variance)
+    likelihoods(scratch.both, y, h, variance)
+    mine = learned.own[k]
+    for i in range(len(p) if mine[0] == 0.0 else 0):
+        mine[1 + i] = learned.weights[i]
+    move(mine[1:], p, learned.weights, SHARE)
+    move(learned.weights, p, scratch.even, SHARE)
+    u = numbers[BAYES] * scratch.both[0]
+    numbers[BAYES] = (1.0 - SLOW_SHARE) * u / (u + (1.0 - numbers[BAYES]) * scratch.both[1]) + 0.5 * SLOW_SHARE
+    moved = unit_of(numbers) * y
+    mine[0] += h
+    numbers[ROWS] += h
+    if regression:
+        numbers[MEAN] += h * moved / numbers[ROWS]
+        numbers[SQUARES] += h * moved * moved * (1.0 - h / numbers[ROWS])
+
+
+@kernel(entry=True)
+def decide_rows(
+    f: FloatArray,
+    outside: FloatArray,
+    task: IntArray,
+    regression: bool,
+    learned: Stacking,
+    scratch: Scratch,
+    out: FloatArray,
+) -> None:
+    """Answer rows; of an unseen task, -1, as all tasks together."""
+    for row in range(len(out)):
+        b, r = both_answers(f[row], outside[row], task[row], regression, learned, scratch)
+        out[row] = answered(b, r, regression, learned.numbers)
+
+
+@kernel(entry=True)
+def learn_rows(
+    f: FloatArray,
+    outside: FloatArray,
+    rounds: Rounds,
+    regression: bool,
+    learned: Stacking,
+    scratch: Scratch,
+    out: FloatArray,
+) -> None:
+    """Answer and learn rounds: all rows of a round are answered before any is learned."""
+    for r in range(len(rounds.starts) - 1):
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        for row in range(first, last):
+            both = both_answers(f[row], outside[row], rounds.task[row], regression, learned, scratch)
+            out[row] = answered(both[0], both[1], regression, learned.numbers)
+        for row in range(first, last):
+            h, y = rounds.weight[row] if len(rounds.weight) > 0 else 1.0, rounds.y[row]
+            if h > 0.0:
+                y = y if regression else 0.5 * (y + 1.0)
+                learn_row(f[row], outside[row], rounds.task[row], y, h, regression, learned, scratch)
+
+
+def apart(rounds: Rounds, columns: Sequence[int]) -> tuple[Rounds, FloatArray]:
+    """The rows without the forecasts, and these, (n, columns); NaN where there is none."""
+    n, width = len(rounds.task), rounds.width
+    outside = np.zeros((n, len(columns)))
+    if width > 0:
+        values = rounds.values.reshape(-1, width).copy()
+        for j, column in enumerate(columns):
+            if column < width:
+                outside[:, j], values[:, column] = values[:, column], 0.0
+        rest = rounds._replace(values=values.ravel())
+    else:
+        first, last = int(rounds.indptr[0]), int(rounds.indptr[-1])
+        indices, values = rounds.indices[first:last], rounds.values[first:last]
+        row = np.repeat(np.arange(n), np.diff(rounds.indptr))
+        kept = np.ones(len(indices), np.bool_)
+        for j, column in enumerate(columns):
+            here = indices == column
+            outside[row[here], j] = values[here]
+            kept &= ~here
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row[kept], minlength=n))]).astype(np.int64)
+        rest = rounds._replace(indptr=indptr, indices=indices[kept], values=values[kept])
+    return rest, np.where(outside == 0.0, np.nan, outside)
+
+
+@cache
+def _packed_kind(inner: Any) -> Any:
+    """The saved arrays around those of the inner core."""
+    fields: list[tuple[str, Any]] = [
+        ("estimator", inner),
+        ("own", Annotated[FloatArray, TASK, OTHER]),
+        ("weights", FloatArray),
+        ("regression", FloatArray),
+        ("covariance", FloatArray),
+        ("numbers", FloatArray),
+    ]
+    return NamedTuple("Packed", fields)
+
+
+def new_stacking(n: int, n_tasks: int) -> Stacking:
+    """Of n forecasts, the learner's among them, before the first row."""
+    numbers, regression = np.zeros(6), np.zeros(1 + n)
+    numbers[BAYES], regression[1] = 0.5, 1.0
+    return Stacking(np.zeros((n_tasks, 1 + n)), np.full(n, 1.0 / n), regression, np.eye(1 + n), numbers)
+
+
+class OutsideCore(CoreAround):
+    """A core beside which forecasts from outside are mixed in."""
+
+    def __init__(self, inner: Any, columns: Sequence[int], *, regression: bool) -> None:
+        super().__init__(inner)
+        self.columns, self.regression = tuple(columns), regression
+        self.learned = new_stacking(1 + len(self.columns), 0)
+
+    def _scratch(self) -> Scratch:
+        n = 1 + len(self.columns)
+        return Scratch(np.empty(1 + n), np.empty(n), np.empty(1 + n), np.empty(2), np.full(n, 1.0 / n))
+
+    # ---- the interface of a core ---------------------------------------------------------------------------
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        super().reserve(n_tasks, n_features)
+        self.learned = self.learned._replace(own=with_room(self.learned.own, n_tasks))
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        self.inner.leave(k, n_tasks)
+        self.learned = self.learned._replace(own=without_task(self.learned.own, k))
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        rows, outside = apart(rounds, self.columns)
+        f, answers = np.empty(len(rounds.y)), out if len(out) > 0 else np.empty(len(rounds.y))
+        self.inner.learn(rows, f)
+        learn_rows(f, outside, rounds, self.regression, self.learned, self._scratch(), answers)
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        rows, outside = apart(rounds, self.columns)
+        f = np.empty(len(rounds.task))
+        self.inner.decide(rows, f)
+        self._answer(f, outside, rounds.task, out)
+
+    def _answer(self, f: FloatArray, outside: FloatArray, task: IntArray, out: FloatArray) -> None:
+        decide_rows(f, outside, task, self.regression, self.learned, self._scratch(), out)
+
+    def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
+        """The estimator's, and what each forecast adds to the answer, one after the other; the intercept has what the
+        mixing does without any."""
+        places = [np.flatnonzero(features == column) for column in self.columns]
+        if values is None:
+            parts: Parts = bare(self.inner).contributions(tasks, features, None)
+            for place in places:
+                parts.shared[:, 1 + place] = parts.own[:, 1 + place] = 0.0
+            return parts
+        outside, rest = np.full((len(tasks), len(places)), np.nan), values.copy()
+        for place in places:
+            rest[place] = 0.0
+        parts = bare(self.inner).contributions(tasks, features, rest)
+        before = (parts.shared + parts.own).sum(axis=1) + parts.pairs_shared.sum() + parts.pairs_own.sum()
+        f, said = before, np.empty(len(tasks))
+        self._answer(f, outside, tasks, said)
+        parts.shared[:, 0] += said - f
+        for j, place in enumerate(places):
+            if len(place) > 0 and values[place[0]] != 0.0:
+                outside[:, j], before = values[place[0]], said.copy()
+                self._answer(f, outside, tasks, said)
+                parts.shared[:, 1 + place[0]] = said - before
+        return parts
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """(n_tasks,) how alike tasks are to task k, where the estimator learns it."""
+        found: FloatArray | None = bare(self.inner).likeness(k, n_tasks)
+        return found
+
+    def adopt(self, other: Any) -> None:
+        if len(other.columns) != len(self.columns):
+            raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
+        super().adopt(other)
+        self.columns = other.columns
+
+    def snapshot(self) -> Callable[[], None]:
+        rollback, kept = self.inner.snapshot(), Stacking(*(array.copy() for array in self.learned))
+
+        def go_back() -> None:
+            rollback()
+            self.learned = kept
+
+        return go_back
+
+    def nbytes(self) -> int:
+        return super().nbytes() + self.learned.own.nbytes
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def _packed(self, inner: Any, learned: Stacking) -> Any:
+        kind: Any = type(inner)
+        return _packed_kind(kind)(inner, *learned)
+
+    def pack(self, size: Size) -> Any:
+        return self._packed(self.inner.pack(size), self.learned._replace(own=self.learned.own[: size.tasks]))
+
+    def blank(self, size: Size) -> Any:
+        return self._packed(self.inner.blank(size), new_stacking(1 + len(self.columns), size.tasks))
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        learned = Stacking(*packed[1:])
+        if not all(np.isfinite(array).all() for array in learned):
+            raise ValueError("the weights of its forecasts are not finite")
+        numbers = learned.numbers
+        counts = np.concatenate([learned.own.ravel(), learned.weights, numbers[[ROWS, SQUARES, ERRORS, ERROR_ROWS]]])
+        if (counts < 0.0).any() or not 0.0 <= numbers[BAYES] <= 1.0 or not learned.weights.sum() > 0.0:
+            raise ValueError("its numbers of rows or its weights of forecasts are out of range")
+        if (learned.own[:, 0] > 0.0).any() and not (learned.own[learned.own[:, 0] > 0.0, 1:].sum(axis=1) > 0.0).all():
+            raise ValueError("a task's weights of forecasts are all zero")
+        self.inner.unpack(packed.estimator, size)
+        self.learned = learned
+
+
+def with_forecasts(learner: Any, n: int) -> Any:
+    """The learner with the first n columns of X behind the constant, where tables have forecasts, beside its own.
+
+    Raises
+    ------
+    ValueError
+        If it is no learner of this library, or is for more than two labels.
+    """
+    if isinstance(learner, MultiClass) or not isinstance(learner, Learner):
+        raise ValueError("forecasts from outside are for learners of shoal with two labels or numbers")
+    found = OutsideForecast(learner, columns=[*range(1, 1 + n)])
+    found.new_core()  # raises now if it cannot go around the learner
+    return found
+
+
+@from_keywords
+class OutsideForecast(Mixed):
+    """Any learner with forecasts of other models beside its own, each judged row by row and used as far as it is good.
+
+    Columns of X hold the forecasts: of labels the probability of the larger one, of real targets the number; 0 is none.
+    The learner does not see them. The answer is ``q = u b + (1 - u) r``, b the mixture of all forecasts by the Bayes
+    weights of the task, r a regression on them, which begins as the learner's own. Cost: the learner's, O(m²) for m
+    forecasts; 2 + m numbers a task.
+
+    Parameters
+    ----------
+    estimator : classifier of two labels, or regressor; None: `HedgedSharing()`
+        It stays as it is; its trained copy is `estimator_`.
+    columns : sequence of int
+        The columns of X with forecasts. In tables `forecast=` of `TabularClassifier` and `TabularRegressor` and
+        `shoal run --forecast` name them.
+
+    Attributes
+    ----------
+    estimator_ : the trained learner
+    weights_ : (n_tasks, 1 + m) Bayes weights of its own forecast and of the others in each task
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters, or an estimator for more than two labels.
+
+    Notes
+    -----
+    A missing forecast is the learner's own. A forecast of 0 is given as a tiny number, such as 1e-300, as tables do;
+    probabilities are kept within [1e-6, 1 - 1e-6]. A forecast must have been made without the row's label. Where a
+    forecast is bad the Bayes weights leave it within some rows, but not for ever: a share of 0.005 goes back.
+
+    References
+    ----------
+    Herbster, Warmuth. Tracking the Best Expert. Machine Learning 32, 1998: Bayes weights with a share. Breiman. Stacked
+    Regressions. Machine Learning 24, 1996. Their combination is this library's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shoal import HedgedSharing, OutsideForecast
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(4000, 4)), rng.integers(10, size=4000)
+    >>> logits = 2.0 * X[:, 0] * X[:, 1] + X[:, 2] * (1 + task % 3)
+    >>> y = rng.random(4000) < 1 / (1 + np.exp(-logits))
+    >>> outside = 1 / (1 + np.exp(-2.0 * X[:, 0] * X[:, 1]))  # another model knows a part
+    >>> with_it = np.column_stack([X[:, 2:], outside])
+    >>> for learner in HedgedSharing(), OutsideForecast(HedgedSharing(), columns=[2]):
+    ...     f = learner.test_then_train(with_it if hasattr(learner, "columns") else X[:, 2:], y, task)
+    ...     print(f"{type(learner).__name__:15} log-loss {np.logaddexp(0.0, np.where(y, -f, f)).mean():.3f}")
+    HedgedSharing   log-loss 0.561
+    OutsideForecast log-loss 0.417
+    """
+
+    estimator: Learner | None = field(default=None, kw_only=False)
+    columns: Sequence[int] = ()
+
+    default = HedgedSharing
+    estimator_names = ("estimator",)
+
+    def new_core(self) -> CoreLike:
+        """The mixing around a core of the estimator."""
+        estimator, columns = self.plain, list(self.columns)
+        inner = inner_core(estimator, Learner, "OutsideForecast")
+        if isinstance(estimator, Conformal | LabelQuery | MultiClass | OutsideForecast):
+            raise ValueError(f"OutsideForecast goes around the learner itself, got a {type(estimator).__name__}")
+        if not all(isinstance(one, int | np.integer) and one >= 0 for one in columns) or len({*columns}) < len(columns):
+            raise ValueError(f"columns must be different columns of X, numbers from 0 on; got {self.columns!r}")
+        return OutsideCore(inner, [int(one) for one in columns], regression=of_numbers(estimator))
+
+    def baselines(self) -> dict[str, Learner]:
+        """The estimator's, with the same forecasts."""
+        return {
+            name: OutsideForecast(baseline, columns=self.columns) for name, baseline in self.plain.baselines().items()
+        }
+
+    # ---- learned attributes --------------------------------------------------------------------------------
+
+    @property
+    def estimator_(self) -> Any:
+        """The trained learner, as it is now."""
+        model = self._known("estimator_")
+        core: Any = model.core
+        return seen_through(self.plain, model, core.inner)
+
+    @property
+    def weights_(self) -> FloatArray:
+        """(n_tasks, 1 + m) Bayes weights of the learner's forecast and of the others in each task."""
+        model = self._known("weights_")
+        core: Any = model.core
+        own = core.learned.own[: len(model.tasks)]
+        return np.asarray(np.where(own[:, :1] > 0.0, own[:, 1:], core.learned.weights))
+
+    @property
+    def relation_(self) -> FloatArray | None:
+        """(n_tasks, n_tasks) the estimator's task relationship, or None."""
+        return self.estimator_.relation_ if self.__sklearn_is_fitted__() else None
