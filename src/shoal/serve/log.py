@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -629,8 +630,9 @@ class Log:
         return self._changed(self._owning_again(), changes)
 
     def _changed(self, session: sa.Connection, changes: Mapping[str, Any]) -> sa.Connection:
-        ours = sa.update(heads).where(heads.c.commit == self._end.commit)
-        if session.execute(ours.values(changes or {"commit": self._end.commit})).rowcount != 1:
+        changes = changes or {"commit": self._end.commit}
+        values = {"known": self._end.commit, **{f"new_{name}": value for name, value in changes.items()}}
+        if session.execute(_move_head(*changes), values).rowcount != 1:
             is_written(self._head(session), self._end, self._end)
         return session
 
@@ -672,6 +674,13 @@ def _replace(connection: sa.Connection, key: sa.Column[Any], rows: Mapping[str, 
 
 def _positions(found: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     return {source: {"source": source, "next": position} for source, position in found.items()}
+
+
+@cache
+def _move_head(*names: str) -> sa.Update:
+    """Change these columns of the head if it is as known; a statement takes longer to make than to run."""
+    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in names}
+    return sa.update(heads).where(heads.c.commit == sa.bindparam("known")).values(values)
 
 
 @contextmanager
