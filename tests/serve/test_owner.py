@@ -131,6 +131,7 @@ def test_a_service_whose_log_is_taken_acknowledges_nothing_more(model: Path, url
     settings = EngineSettings(log=url, keep_log=True)
     with Engine(model, tmp_path / "engine", settings) as engine:
         engine.learn(rows(mails[:10]), key="ours").result()
+        assert engine.wait_until_learned(timeout=30)
         body = next(iter(engine._log.read())).body
         other = Log(url)
         other.commit(Batch([Record(2, 1.0, "learn", 10, body)], [], [], [], 0, [], [], {}))
