@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test soak search lint api docs package image numba mutants bench guard clean
+.PHONY: setup demo test soak search lint api docs site links package matrix release image numba mutants bench guard clean
 
 setup: .venv/.dev
 
@@ -22,6 +22,10 @@ setup: .venv/.dev
 
 .venv/.docs: .venv/.dev
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
+.venv/.release: .venv/.dev
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,release]'
 	@touch $@
 
 .venv/.bench: .venv/.dev
@@ -60,9 +64,25 @@ docs: .venv/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 	@echo "build/docs/index.html"
 
+# Every page in headless Chromium, light and dark, at 1,200 and 400 px; keyboard and search. After `make docs`.
+site: .venv/.docs
+	$(BIN)/python tools/check_site.py $(ONLY)
+
+# Links to other sites; it needs the internet, so that CI does not run it.
+links: .venv/.docs
+	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
+
 # The sdist and the wheel, built, installed into a fresh environment and tried there.
 package: .venv/.dev
 	$(BIN)/python tools/check_package.py
+
+# The wheel with the oldest and the newest packages on every Python at hand; ONLY="3.12 oldest" is one environment.
+matrix: .venv/.release
+	$(BIN)/python tools/matrix.py $(ONLY)
+
+# All steps of a release but the upload; TAG=1 tags the commit in this clone.
+release: .venv/.release
+	$(BIN)/python tools/release.py $(if $(TAG),--tag)
 
 # The steps of deploy/Dockerfile without a container, and what they leave tried as an image's user, read-only.
 image: .venv/.dev

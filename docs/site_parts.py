@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import html
 import re
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx_gallery import notebook
 
 from shoal.papers.claims.table import claims
 
@@ -87,6 +90,57 @@ def _row(cells: list[list[Any]]) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
 
 
+def for_notebook(text: str) -> str:
+    """Text of a page as a notebook shows it: with the code that it includes, and the claims, in place of directives."""
+
+    def included(match: re.Match[str]) -> str:
+        path, name = HERE.parent / match[1].removeprefix("/../"), match[2]
+        code = source_of(path, name)
+        return (
+            f"``{path.relative_to(HERE.parent)}``\n\n.. code-block:: python\n\n" + textwrap.indent(code, "    ") + "\n"
+        )
+
+    def claimed(match: re.Match[str]) -> str:
+        known = {claim.id: claim for claim in claims()}
+        said = ((known[name], *verdict(name)) for name in match[1].split())
+        return "".join(
+            f"- {claim.quote} ({claim.place}): {found or 'newer than the stored runs'}; {numbers}\n"
+            for claim, found, numbers in said
+        )
+
+    text = re.sub(r"^\.\. literalinclude:: (\S+)\n +:pyobject: (\S+)\n(?: +:\S+:.*\n?)*", included, text, flags=re.M)
+    text = re.sub(r"^\.\. claims:: (.*(?:\n +\S.*)*)\n?", claimed, text, flags=re.M)
+
+    def solved(match: re.Match[str]) -> str:
+        return "**Solution**\n\n" + re.sub(
+            r"^(?:>>>.*\n?(?:(?!>>>).+\n?)*)+",
+            lambda code: ".. code-block:: python\n\n" + textwrap.indent(code[0], "    ") + "\n",
+            textwrap.dedent(match[1]),
+            flags=re.M,
+        )
+
+    text = re.sub(r"^\.\. admonition:: Solution\n(?: +:\S+:.*\n)*((?:(?: +.*)?\n)*(?: +.*)?)", solved, text, flags=re.M)
+    text = re.sub(r"^\.\. (?:footbibliography|bibliography)::.*\n?(?: +:\S+:.*\n?)*", "", text, flags=re.M)
+    return re.sub(r":footcite:[pt]:`(.*?)`", r"(\1)", text)
+
+
+def source_of(path: Path, name: str) -> str:
+    """The lines of a class or function `name`, or `Class.method`, with its decorators."""
+    source = path.read_text("utf-8")
+    node: ast.AST = ast.parse(source)
+    for part in name.split("."):
+        [node] = [one for one in getattr(node, "body", []) if getattr(one, "name", "") == part]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    return textwrap.dedent("\n".join(source.splitlines()[first - 1 : node.end_lineno]))
+
+
+def complete_notebooks() -> None:
+    """Let sphinx-gallery, which has no hook for it, convert text of pages as `for_notebook` says."""
+    convert = notebook.rst2md
+    notebook.rst2md = lambda text, *rest: convert(for_notebook(text), *rest)
+
+
 def run_examples(app: Sphinx, page: str, source: list[str]) -> None:
     """Solutions of exercises are examples with what they print; one that prints something else is a warning."""
     if not page.startswith("learn/"):
@@ -108,6 +162,7 @@ def write_formula(translator: Any, node: nodes.Element) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    complete_notebooks()
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.add_directive("claims", Claims)
     app.connect("source-read", run_examples)
