@@ -79,6 +79,16 @@ def test_intervals_and_sets_stand_beside_what_is_predicted(shoal: Program, tmp_p
     assert {"ash", "elm", "fir"} <= set(pl.read_csv(out)["set"])
 
 
+def test_a_guard_is_in_the_model_and_names_whom_it_guarded(shoal: Program, tmp_path: Path, csv_file: Path) -> None:
+    model, learner = tmp_path / "m", ("--learner", "PassiveAggressive", "--set", "relation=pooled")
+    code, said, _ = shoal("run", csv_file, *TABLE, *learner, "--guard", "--save", model)
+    assert (code, "without the guard, sharing would have harmed" in " ".join(said.split())) == (0, True)
+    assert shoal("run", csv_file, "--load", model, "--guard")[0] == 0
+    assert shoal("predict", csv_file, "--model", model, "--out", tmp_path / "p.csv")[0] == 0
+    assert shoal("run", csv_file, *TABLE, *learner, "--save", model)[0] == 0
+    assert "was learned without a guard" in shoal("run", csv_file, "--load", model, "--guard")[2]
+
+
 def test_json_on_standard_output_is_all_there_is(shoal: Program, csv_file: Path) -> None:
     code, out, err = shoal("run", csv_file, *TABLE, "--json", "-")
     assert (code, err) == (0, "")

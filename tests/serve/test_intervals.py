@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import polars as pl
 import pytest
-from tests.serve.material import predict_one, records, write_model
+from tests.serve.material import predict_one, records, rows, write_model
 from tests.serve.test_http import ARROW, NDJSON, served
 
-from shoal import Conformal, HedgedSharing, MultiClass, MultitaskPerceptron, MultitaskRegressor, TabularRegressor
+from shoal import (
+    Conformal,
+    Guarded,
+    HedgedSharing,
+    MultiClass,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    OutsideForecast,
+    TabularRegressor,
+)
+from shoal.model.slicing import as_wide
 from shoal.serve.client import Client
 from shoal.serve.engine import Engine
 
@@ -22,11 +33,11 @@ MAILS = records(80, seed=5, late_columns=False)
 
 def numbers(path: Path, n: int) -> Path:
     rng = np.random.default_rng(0)
-    rows = [
+    sales = [
         {"shop": f"s{i % 3}", "size": float(size), "price": float(size) + i % 3}
         for i, size in enumerate(rng.normal(size=n))
     ]
-    TabularRegressor("shop", Conformal(MultitaskRegressor(eta=0.1), coverage=0.8), label="price").fit(rows).save(path)
+    TabularRegressor("shop", Conformal(MultitaskRegressor(eta=0.1), coverage=0.8), label="price").fit(sales).save(path)
     return path
 
 
@@ -89,3 +100,24 @@ def test_late_labels_move_the_sets(tmp_path: Path, several: bool) -> None:
         assert len(client.query(MAILS[:3])) == 3
         assert client.explain(MAILS[0])[0]["set"] == client.predict_one(MAILS[0]).set
         client.learn(MAILS)
+
+
+def read_by(engine: Engine, mail: dict[str, Any]) -> tuple[Any, Any]:
+    served, readers = engine._fold.live
+    chunk = served.rows_of(rows([mail]), readers.table)
+    return as_wide(chunk.X, served.learner.n_features_in_), chunk.task
+
+
+def test_a_guarded_model_is_served_with_the_trust_of_its_tasks(tmp_path: Path) -> None:
+    inner = OutsideForecast(Guarded(MultitaskPerceptron(relation="pooled", loss="logistic")), columns=[])
+    model = write_model(tmp_path, Conformal(inner, coverage=0.8))
+    with Engine(model, tmp_path / "live") as engine, served(engine, []) as url, Client(url) as client:
+        receipt = client.learn(MAILS)
+        assert engine.wait_until_learned(receipt.position, timeout=60)
+        answer, about = client.predict_one(MAILS[0]), client.task("u1")
+        learner: Any = engine._fold.served.learner
+        guard = learner.estimator_.estimator_
+        assert answer.probability == pytest.approx(learner.predict_proba(*read_by(engine, MAILS[0]))[0, 1])
+        assert about["trust"] == guard.trust_[guard.tasks_.index("u1")]
+        assert about["harmed"] == ("u1" in guard.harmed_)
+        assert f"shoal_tasks_harmed {len(guard.harmed_):.1f}" in httpx.get(f"{url}/metrics").text

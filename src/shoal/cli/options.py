@@ -156,6 +156,9 @@ class RunOptions(PassOptions):
     settings: Annotated[tuple[str, ...], Parameter(name="--set", group=LEARNER, negative="", show_default=False)] = ()
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
 
+    guard: Annotated[Switch, Parameter(group=LEARNER)] = False
+    """Guard each task against harm by sharing, by a second learner, which does not share."""
+
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Go on with this model. Columns that it does not know are not used, absent ones are missing values."""
 

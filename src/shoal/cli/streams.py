@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from shoal.cli.guards import with_guard
 from shoal.cli.options import PassOptions, RowOptions, in_options
 from shoal.cli.outputs import STDOUT
 from shoal.cli.predictions import as_written
@@ -222,10 +223,12 @@ def _at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def fitting(learner: Learner, stream: Stream, *, forecasts: int = 0, is_new: bool = True) -> Learner:
+def fitting(
+    learner: Learner, stream: Stream, *, guard: bool = False, forecasts: int = 0, is_new: bool = True
+) -> Learner:
     """The learner, checked to take the stream's kind of labels; several labels are learned one against the rest.
 
-    A new learner gets the forecasts of so many columns beside its own.
+    A new learner is guarded, and gets the forecasts of so many columns beside its own.
     """
     is_number = stream.kind == "regression"
     if is_classifier(learner) == is_number:
@@ -239,6 +242,8 @@ def fitting(learner: Learner, stream: Stream, *, forecasts: int = 0, is_new: boo
     if stream.kind == "multiclass" and is_new and not isinstance(learner, MultiClass):
         learner = MultiClass(learner)
         learner.new_core()  # raises now if the learner cannot be copied for each label
+    if guard and is_new:
+        learner = with_guard(learner)
     return with_forecasts(learner, forecasts) if forecasts and is_new else learner
 
 

@@ -9,6 +9,7 @@ from shoal.cli import sharded
 from shoal.cli.commands.learners import make_learner, modules_from_here, name_of
 from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
+from shoal.cli.guards import guard_of, harmed
 from shoal.cli.intervals import covered, with_interval
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
@@ -52,7 +53,9 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.keep and stream.file is not None:
         stream = replace(stream, chunks=waiting.of(stream.chunks, stream.file))
     stream = stream.judged()
-    learner = fitting(learner, stream, forecasts=len(rows.forecast), is_new=reading is None)
+    learner = fitting(learner, stream, guard=options.guard, forecasts=len(rows.forecast), is_new=reading is None)
+    if options.guard and guard_of(learner) is None:
+        raise ValueError(f"{options.load} was learned without a guard: shoal run --guard learns one from rows")
     if sharded.is_sharded(options):
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
@@ -97,6 +100,7 @@ class _Run:
             said = [
                 *_strange_tasks(stream, known, next(iter(evaluations.values()))),
                 *covered(learner),
+                *harmed(learner),
                 *stream.notes(),
             ]
             display.summary(evaluations, verdict, said, stopped=stop.name)
@@ -241,8 +245,9 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         "--json": options.json,
     }
     sharded.check(options)
-    if options.interval is not None and sharded.is_sharded(options):
-        raise ValueError("--interval is for one process: leave out --shards")
+    for option, is_given in (("--interval", options.interval is not None), ("--guard", options.guard)):
+        if is_given and sharded.is_sharded(options):
+            raise ValueError(f"{option} is for one process: leave out --shards")
     if options.keep and (options.predictions is None or is_dataset(data)):
         raise ValueError("--keep takes columns of a file, and writes them into --predictions")
     if sharded.is_sharded(options):
