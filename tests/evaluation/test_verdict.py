@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from shoal import MultitaskPerceptron
-from shoal.evaluation import Evaluation, compare
+from shoal import Conformal, Guarded, MultiClass, MultitaskPerceptron
+from shoal.evaluation import Evaluation, compare, progressive_validate
 from shoal.evaluation.comparison import compare_by
 from shoal.evaluation.metrics.regression import Divergence
 
@@ -292,3 +293,33 @@ def test_predictions_diverge_beyond_a_thousand_times_the_largest_target(sign: fl
         for i in range(3):
             parts.update(truth[i : i + 1], np.array(forecasts[i : i + 1]))
         assert whole.row == parts.row == row
+
+
+def test_the_verdict_names_tasks_that_sharing_harms_and_what_guarding_would_have_given() -> None:
+    rng = np.random.default_rng(0)
+    task = rng.integers(4, size=1200)
+    X = rng.normal(size=(1200, 3))
+    y = (X[:, 0] * np.where(task == 3, -1.0, 1.0) + 0.3 * rng.normal(size=1200)) > 0.0  # the last one is against all
+    sharing = MultitaskPerceptron(relation="pooled", loss="logistic")
+    learners = {"sharing": sharing, **sharing.baselines(), "guarded": Guarded(sharing)}
+    found = progressive_validate(learners, (X, y, task), metrics=["log_loss", "error", "auc"])
+    verdict = compare(found["sharing"], independent=found["independent"], pooled=found["pooled"])
+    assert verdict.harm is not None
+    assert verdict.name == "MultitaskPerceptron"
+    inside = replace(found["sharing"], learner=Conformal(MultiClass(sharing)))
+    assert compare(inside, independent=found["independent"], pooled=found["pooled"]).name == "MultitaskPerceptron"
+    guarded = found["guarded"].learner
+    assert set(verdict.harm.nats) == set(guarded.harmed_)
+    assert next(iter(verdict.harm.nats)) == 3
+    shared, own = (300 * found[name].per_task[3]["log_loss"] for name in ("sharing", "independent"))
+    rows = found["sharing"].per_task[3]["rows"]
+    assert verdict.harm.nats[3] == pytest.approx((shared - own) * rows / 300)
+    assert verdict.harm.guarded_log_loss == pytest.approx(found["guarded"].overall["log_loss"], abs=1e-4)
+    text = f"Sharing harms {len(verdict.harm.nats)} of 4 tasks"
+    assert text in str(verdict)
+    assert text in verdict._repr_html_()
+    alone = compare(found["independent"], independent=found["independent"], pooled=found["pooled"])
+    assert alone.harm is not None
+    assert (alone.harm.nats, str(alone.harm)) == ({}, "")
+    learner, baselines = three(0.80, 0.70, 0.75)
+    assert compare(learner, **baselines).harm is None  # without probabilities

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from tests.report.conftest import Evaluations
 
-from shoal import KernelPerceptron
+from shoal import Conformal, KernelPerceptron, MultitaskRegressor
 from shoal.evaluation import Evaluation, progressive_validate
 from shoal.report import figures, save_figures
 from shoal.report.style import CONFIG, logarithmic, span
+from shoal.report.tasks import task_section
 
 
 def by_name(evaluations: Any) -> Any:
@@ -297,3 +298,24 @@ def test_ticks_of_a_logarithmic_axis_are_few_and_apart(values: list[float], tick
     scale, found = logarithmic(values)
     assert found == ticks
     assert scale.domain == list(span(values))
+
+
+def test_coverage_is_drawn_over_the_stream_and_by_task() -> None:
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(600, 2)), np.arange(600) % 4
+    learner = Conformal(MultitaskRegressor(eta=0.05), coverage=0.8)
+    found = progressive_validate(learner, (X, X[:, 0] + rng.normal(size=600), task), checkpoints=200)
+    figure = by_name({"one": found})["coverage"]
+    drawn = records(figure.spec())
+    line = [record for record in drawn if "judged" in record]
+    assert [(record["rows"], record["judged"]) for record in line] == [(200, 150), (400, 200), (600, 200)]
+    inside = sum(record["coverage"] * record["judged"] for record in line)
+    learner = found.learner
+    assert inside == pytest.approx((learner.coverage_ * learner.judged_).sum())
+    assert f"held {inside / 550:.1%} of the targets; 80.0% was asked for" in figure.title
+    by_task = {record["task"]: record["coverage"] for record in drawn if "task" in record}
+    assert by_task == {str(k): share for k, share in enumerate(learner.coverage_.tolist())}
+    again = progressive_validate(learner, (X[:100], X[:100, 0], task[:100]))  # what came before is not of this run
+    assert again.history[-1].coverage is not None
+    assert again.history[-1].coverage.judged == 100
+    assert '"coverage"' in task_section({"one": found})

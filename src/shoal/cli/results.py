@@ -64,6 +64,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "clear": verdict.is_clear,
         "sentence": verdict.sentence,
         "diverged": verdict.diverged,
+        "harm": None if verdict.harm is None else verdict.harm._asdict(),
         "comparisons": [_comparison(found) for found in verdict.comparisons],
     }
 

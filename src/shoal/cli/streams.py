@@ -27,6 +27,7 @@ from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.ids import id_of
 from shoal.files.labels import MANY, Labels, Target, cost_of
 from shoal.files.paths import choose_format, find_files
+from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
@@ -94,7 +95,7 @@ class Stream:
 
     def with_columns(self, evaluations: dict[str, Evaluation]) -> dict[str, Evaluation]:
         """The evaluations with the columns from which the features come."""
-        columns: list[str | None] = [*self.names] if self.file is None else self.file.feature_columns
+        columns = self.file.feature_columns if self.file else [None if one == CONSTANT else one for one in self.names]
         return {name: replace(one, columns=columns or None) for name, one in evaluations.items()}
 
     def notes(self) -> list[str]:

@@ -27,7 +27,7 @@ from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of, sets_of
-from shoal.evaluation.result import Checkpoint, Evaluation, label, number
+from shoal.evaluation.result import Checkpoint, Coverage, Evaluation, label, number
 from shoal.evaluation.sample import Sampler
 from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds, with_task
 from shoal.learner import Learner, weights_for
@@ -312,7 +312,16 @@ class Race:
             total, since_last, windowed = board.checkpoint(n)
             seconds = self.runners[name].wall_seconds
             self.history[name].append(
-                Checkpoint(self.rows, n, total.overall, total.macro, since_last.overall, windowed.overall, seconds)
+                Checkpoint(
+                    self.rows,
+                    n,
+                    total.overall,
+                    total.macro,
+                    since_last.overall,
+                    windowed.overall,
+                    seconds,
+                    self.runners[name].coverage(),
+                )
             )
             self._latest[name] = total, windowed
         self.last_checkpoint = self.rows
@@ -428,6 +437,7 @@ class Runner:
         self._updates_before = self._task_updates() if self._is_fitted() else {}
         self._n_updates_before = int(learner.n_updates_) if self._is_fitted() else 0
         self._n_queries_before = self._n_queries() or 0
+        self._covered_before = self._covered() or Coverage(0, 0)
 
     def run(self, piece: Piece, truth: FloatArray) -> FloatArray:
         """The predictions for a piece as metrics take them, each given before its row is learned."""
@@ -441,6 +451,17 @@ class Runner:
         if self.kind != "multiclass":
             return np.asarray(values, np.float64)
         return self.class_index.judged(np.asarray(values, np.float64), self.learner.classes_, truth)
+
+    def coverage(self) -> Coverage | None:
+        """How many targets were in their intervals or sets, of those that were held against them during the run."""
+        found = self._covered()
+        return None if found is None else Coverage(*(a - b for a, b in zip(found, self._covered_before, strict=True)))
+
+    def _covered(self) -> Coverage | None:
+        if not self._has_answers or not self._is_fitted():
+            return None
+        judged, share = self.learner.judged_, self.learner.coverage_
+        return Coverage(int(judged.sum()), round(float((judged * share)[judged > 0.0].sum())))
 
     def finish(self) -> None:
         """Learn the rows whose labels are still late."""

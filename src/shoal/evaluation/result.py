@@ -44,6 +44,13 @@ LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse", "mape", "pinball")
 LOSSES = ("error", "loss", "deviance")  # how scikit-learn names what is to be small
 
 
+class Coverage(NamedTuple):
+    """How many targets were held against their intervals or sets so far, and how many were in them."""
+
+    judged: int
+    covered: int
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """The state of the evaluation after `rows` rows."""
@@ -55,6 +62,7 @@ class Checkpoint:
     since_last: dict[str, float]  # over the rows since the last checkpoint
     windowed: dict[str, float]  # over the last `window` rows
     seconds: float  # spent in this learner so far
+    coverage: Coverage | None = None  # of a `shoal.Conformal`
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from shoal.evaluation.comparison import OF_PAIRS, UNDECIDED, Comparison, Difference, compare_by
 from shoal.evaluation.result import Evaluation, label, number
 from shoal.html_tables import html_table
+from shoal.wrappers.inner import AroundAnyLearner
+from shoal.wrappers.multi_class import MultiClass
 
 # (metric, whether it is the mean over tasks); the first that can decides, the others say whether they agree
 METRICS = {
@@ -24,6 +28,7 @@ BEST = {
 }
 NAMES = {"learner": "sharing partly", "pooled": "one model for all", "independent": "a model per task"}
 TENTH, FEWEST = 10, 6  # the smallest tenth of the tasks, or six: with fewer no difference is beyond chance
+NAMED = 5  # harmed tasks
 TITLES = ("", "best", "gain over one per task", "gain over one for all", "tasks that lose")
 
 
@@ -37,6 +42,35 @@ class Line(NamedTuple):
     losing: str  # of how many tasks how many would be served better by a model of their own
 
 
+class Harm(NamedTuple):
+    """The tasks that sharing harms, and what `shoal.Guarded` would have given them.
+
+    A task is harmed if the learner's log-loss, summed over its rows, is more than ln 2 nats above that of a model of
+    its own. `Guarded` mixes both by Bayes: with losses L1 and L0 its loss is ``ln 2 - ln(exp(-L1) + exp(-L0))``, which
+    is at most ``min(L1, L0) + ln 2``.
+    """
+
+    nats: dict[Any, float]  # task -> log-loss above that of its own model, in sum over its rows; the worst first
+    tasks: int  # in all
+    log_loss: float  # of the learner, a row
+    guarded_log_loss: float
+
+    def __str__(self) -> str:
+        if not self.nats:
+            return ""
+        named = [f"{task} ({nats:.3g})" for task, nats in list(self.nats.items())[:NAMED]]
+        more = [f"{len(self.nats) - NAMED:,} more"] if len(self.nats) > NAMED else []
+        loss, guarded = number(self.log_loss), number(self.guarded_log_loss)
+        gives = f"keep the log-loss of {loss}"
+        if guarded != loss:
+            gives = f"have a log-loss of {guarded} instead of {loss}"
+        return (
+            f"Sharing harms {len(self.nats):,} of {self.tasks:,} tasks, whose log-loss, in sum over their rows, is "
+            f"more than ln 2 above that of a model of their own: {', '.join([*named, *more])}. Guarded would harm "
+            f"none, and {gives} a row."
+        )
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether sharing pays, with the numbers behind it; `str()` gives the sentence and the table."""
@@ -47,6 +81,7 @@ class Verdict:
     sentence: str
     name: str  # of the learner
     diverged: dict[str, int]  # learner -> the row at which it diverged; it is not compared
+    harm: Harm | None = None  # of classifiers with probabilities
 
     @property
     def lines(self) -> list[Line]:
@@ -65,13 +100,16 @@ class Verdict:
             ).rstrip()
             for cells in rows
         ]
-        return "\n".join([self.sentence, "", *table])
+        harm = str(self.harm or "")
+        return "\n".join([self.sentence, "", *table, *(["", harm] if harm else [])])
 
     def __repr__(self) -> str:
         return f"Verdict({self.outcome!r}: {self.sentence})"
 
     def _repr_html_(self) -> str:
-        return f"<p><strong>{escape(self.sentence)}</strong></p>{self.to_html()}"
+        harm = str(self.harm or "")
+        after = f"<p>{escape(harm)}</p>" if harm else ""
+        return f"<p><strong>{escape(self.sentence)}</strong></p>{self.to_html()}{after}"
 
     def to_html(self) -> str:
         """The table in HTML, without colors; empty if there is no score."""
@@ -115,7 +153,24 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation)
     sentence = _sentence(found, first, small, len(by_size))
     for name, row in diverged.items():
         sentence = f"{_capital(NAMES[name])} diverged at row {row:,} and is not compared. {sentence}"
-    return Verdict(first.outcome, first.is_clear, found + small, sentence, _name(learner), diverged)
+    harm = harm_of(learner, independent)
+    return Verdict(first.outcome, first.is_clear, found + small, sentence, _name(learner), diverged, harm)
+
+
+def harm_of(learner: Evaluation, independent: Evaluation) -> Harm | None:
+    """The tasks that sharing harms; None without probabilities of two labels."""
+    if learner.kind != "binary" or not all("log_loss" in one.overall for one in (learner, independent)):
+        return None
+    tasks = list(learner.per_task)
+    rows = np.array([learner.per_task[task]["rows"] for task in tasks], float)
+    shared, own = (
+        rows * np.array([one.per_task[task]["log_loss"] for task in tasks]) for one in (learner, independent)
+    )
+    guarded = math.log(2.0) - np.logaddexp(-shared, -own)
+    more = shared - own
+    worst = [k for k in np.argsort(-more, kind="stable").tolist() if more[k] > math.log(2.0)]
+    nats = {tasks[k]: float(more[k]) for k in worst}
+    return Harm(nats, len(tasks), float(shared.sum() / rows.sum()), float(guarded.sum() / rows.sum()))
 
 
 def _compared(
@@ -144,7 +199,12 @@ def _check(three: Mapping[str, Evaluation]) -> None:
 
 
 def _name(learner: Evaluation) -> str:
-    return "the learner" if learner.learner is None else type(learner.learner).__name__
+    found = learner.learner
+    while isinstance(found, AroundAnyLearner):
+        found = found.plain
+    if isinstance(found, MultiClass) and found.estimator is not None:
+        found = found.estimator
+    return "the learner" if found is None else type(found).__name__
 
 
 def _decider(found: Sequence[Comparison]) -> Comparison:

@@ -7,6 +7,7 @@ from pathlib import Path
 from shoal.evaluation import Evaluation
 from shoal.report.calibration import calibration_figure
 from shoal.report.confusion import confusion_figure
+from shoal.report.coverage import coverage_figure
 from shoal.report.figure import Figure
 from shoal.report.forecasts import forecasts_figure
 from shoal.report.gain import gain_figure
@@ -32,8 +33,9 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
     -------
     list of Figure
         progress (scores over time), gain (per task, from sharing), importance (of columns), calibration (of
-        probabilities), forecasts (of numbers, against the truth), confusion (of several labels), sharing (which way won
-        per task), relation (heat map), updates (per task). Those that would say nothing are left out.
+        probabilities), coverage (of intervals and sets), forecasts (of numbers, against the truth), confusion (of
+        several labels), sharing (which way won per task), relation (heat map), updates (per task). Those that would say
+        nothing are left out.
     """
     if not evaluations:
         raise ValueError("evaluations is empty; expected at least one, the learner's first")
@@ -42,6 +44,7 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
         gain_figure,
         importance_figure,
         calibration_figure,
+        coverage_figure,
         forecasts_figure,
         confusion_figure,
         sharing_figure,

@@ -79,7 +79,8 @@ def write_report(
     if subtitle is None:
         subtitle = f"{plural(first.rows, 'row')} of {plural(first.tasks, 'task')}, in one pass"
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
-    sections = [_verdict(verdict), _ranking(ranking), _table(evaluations), task_section(evaluations)]
+    parts = [task_section(evaluations), _table(evaluations)]  # the verdict has the scores that matter
+    sections = [_verdict(verdict), _ranking(ranking), *(parts if verdict is not None else parts[::-1])]
     _write_page(path, title, subtitle, sections, drawn, said)
 
 
@@ -153,7 +154,10 @@ def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     kind = "verdict" if verdict.outcome == UNDECIDED else f"verdict {verdict.outcome.replace(' ', '-')}"
-    return f'<section class="{kind}"><h2>{escape(verdict.sentence)}</h2>{_scrolled(verdict.to_html())}</section>'
+    harm = str(verdict.harm or "")
+    after = f'<p class="caption below">{escape(harm)}</p>' if harm else ""
+    text = f"<h2>{escape(verdict.sentence)}</h2>{_scrolled(verdict.to_html())}{after}"
+    return f'<section class="{kind}">{text}</section>'
 
 
 def _table(evaluations: Mapping[str, Evaluation]) -> str:

@@ -53,6 +53,9 @@ def _columns(first: Evaluation, own: Evaluation | None, metric: str) -> dict[str
         found["gain"] = (score - theirs) * (1.0 if higher_is_better(metric) else -1.0)
     if first.trends is not None and first.kind != "multiclass":
         found["forecast"], found["truth"] = first.trends.means(first.tasks).T
+    if any(point.coverage is not None for point in first.history):
+        known = dict(zip(first.learner.tasks_, first.learner.coverage_.tolist(), strict=True))
+        found["coverage"] = np.array([known.get(task, np.nan) for task in first.per_task], float)
     return found
 
 
@@ -102,6 +105,8 @@ def _caption(first: Evaluation, columns: Mapping[str, FloatArray], metric: str, 
             if first.kind == "regression"
             else "Forecast and truth: the mean probability of the larger label, and the share of rows that had it."
         )
+    if "coverage" in columns:
+        said.append("Coverage: the share of its targets that were in their intervals or sets.")
     said.append("The line is the error in equal parts of the stream, from left to right, higher is worse.")
     if shown < first.tasks:
         said.append(

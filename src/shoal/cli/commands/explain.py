@@ -184,7 +184,7 @@ def _explain_columns(
     """What columns add in the mean over the first rows, and in the tasks that most of them are of."""
     n = learner.n_features_in_
     X, tasks = _first_rows(data, rows, n, options)
-    columns: list[Any] = [*map(names, range(n))]
+    columns: list[Any] = [None if name == CONSTANT else name for name in map(names, range(n))]
     if isinstance(rows, FileStream) and rows.is_table:
         columns = _columns_of(rows.feature_columns, n)
     found = learner.importances(X, tasks, columns=columns)
