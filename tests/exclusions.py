@@ -92,6 +92,7 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "HedgedSharing-independent": HEDGED,
         "HedgedSharing-pooled": HEDGED,
         "HedgedSharingRegressor": HEDGED,
+        "HedgedSharingRegressor-median": HEDGED,
         "MixedEffects": ONCE,
         "MixedEffects-fixed": ONCE,
         "MixedEffects-pooled": ONCE,

@@ -32,8 +32,8 @@ from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
-    "algorithm algorithms answers_by_exp decide_sparse deciding_cores declared_labels estimator_names is_probabilistic "
-    "default learn_sparse new_core number_of_task plain simultaneous targets"
+    "algorithm algorithms answers_by_exp answers_several decide_sparse deciding_cores declared_labels estimator_names "
+    "default is_probabilistic learn_sparse new_core number_of_task plain simultaneous targets"
 )
 
 
@@ -55,6 +55,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def targets(self) -> Targets:
         """The kind of targets: an attribute of the class, likewise."""
         raise AttributeError(f"a {type(self).__name__} has no kind of targets")
+
+    @property
+    def answers_several(self) -> bool:
+        """Does a row have several answers, such as quantiles?"""
+        return False
 
     @property
     def declared_labels(self) -> Any:

@@ -43,9 +43,15 @@ def test_equals_twin(loss: str, relation: Any, eta: Any, step: str, sparse: bool
     bs = BS if relation == "auto" else [math.nan if relation == "pairwise" else relation]
     pairs = list(itertools.product(bs, etas if eta == "auto" else [eta]))
     expected, weights = twin.learn(
-        stream.X, stream.y, stream.task, stream.rows_of_rounds, pairs=pairs, loss=loss, sqrt_step=step == "sqrt",
+        stream.X,
+        stream.y,
+        stream.task,
+        stream.rows_of_rounds,
+        pairs=pairs,
+        loss=loss,
+        sqrt_step=step == "sqrt",
         weight=weight,
-    )  # fmt: skip
+    )
     assert_close(decisions, expected)
     named = [(float(K) if math.isnan(b) else b, eta) for b, eta in pairs]
     assert list(learner.shares_.values()) == sorted(learner.shares_.values(), reverse=True)

@@ -19,6 +19,7 @@ from shoal.model.growth import aside
 from shoal.model.parameters import read
 from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
 
+SHAPES_STATE = "this hyper-parameter shapes the state: it can only change before fit"
 NO_OUT = np.zeros(0)  # for learning without the decisions
 NOT_LINEAR = (
     "this learner compares whole rows (by a kernel, a second-order form or mapped features), so there are no "
@@ -257,8 +258,8 @@ class Core:
         if self.state is not None:
             if other.named_tasks != self.named_tasks:
                 raise ValueError("the new relation names other tasks or another order: it can only change before fit")
-            if not _same_shapes(self, other):
-                raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
+            if type(other) is not Core or not _same_shapes(self, other):
+                raise ValueError(SHAPES_STATE)
             if self.algorithm.retune is not None:
                 self.algorithm.retune(self.setup, other.setup, self.state)
         self.attach(other)

@@ -269,8 +269,9 @@ def mixture_weights(loss: int, state: State) -> FloatArray:
 
 
 @kernel(entry=True, allocates=True)
-def fill_weights(tasks: IntArray, features: IntArray, settings: Settings, state: State, shared: FloatArray,
-                 own: FloatArray) -> None:  # fmt: skip
+def fill_weights(
+    tasks: IntArray, features: IntArray, settings: Settings, state: State, shared: FloatArray, own: FloatArray
+) -> None:
     """Weights of all models by what tasks share (features, models), and tasks' own (tasks, features, models)."""
     scratch = new_scratch(len(features), len(settings.b))
     fill_shares(settings, max(state.counters[TASKS], 1), scratch)

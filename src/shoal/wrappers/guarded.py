@@ -31,19 +31,12 @@ from shoal.engine.rounds import Rounds
 from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
+from shoal.model.core_around import with_room, without_task
 from shoal.model.explanations import SimilarTask
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
-from shoal.wrappers.inner import (
-    AroundAnyLearner,
-    Mixed,
-    inner_core,
-    of_numbers,
-    seen_through,
-    with_room,
-    without_task,
-)
+from shoal.wrappers.inner import AroundAnyLearner, Mixed, inner_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 

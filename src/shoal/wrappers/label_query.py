@@ -33,11 +33,12 @@ from shoal.engine.rows import TASKS
 from shoal.learner import Classifier, Learner, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.core_around import CoreAround
 from shoal.model.explanations import UNSEEN
 from shoal.model.parameters import SEEDED, from_keywords, one_of, optional, positive, read, share
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
-from shoal.wrappers.inner import CoreAround, inner_core, seen_through
+from shoal.wrappers.inner import inner_core, seen_through
 
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
 # gain spaces the labels evenly, which leaves the margin less to say; with 0.05 the same change would cost 138 labels.

@@ -34,12 +34,13 @@ from shoal.engine.rounds import Rounds
 from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
+from shoal.model.core_around import CoreAround, with_room, without_task
 from shoal.model.explanations import Parts, bare
 from shoal.model.parameters import from_keywords
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
 from shoal.wrappers.conformal import Conformal
-from shoal.wrappers.inner import CoreAround, Mixed, inner_core, of_numbers, seen_through, with_room, without_task
+from shoal.wrappers.inner import Mixed, inner_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
