@@ -49,7 +49,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "shoal"
 html_math_renderer = "mathml"  # of site_parts: no request to the outside
 html_extra_path = ["reproduction.html"]
-html_static_path, html_css_files = ["static"], ["site.css"]
+html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["site.js"]
+html_favicon = "static/favicon.svg"
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,

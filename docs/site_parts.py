@@ -156,7 +156,7 @@ def write_formula(translator: Any, node: nodes.Element) -> None:
     """A formula as MathML, which browsers draw themselves."""
     is_block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=is_block)
-    translator.body.append(f'<div class="formula">{formula}</div>' if is_block else formula)
+    translator.body.append(f'<div class="formula" tabindex="0">{formula}</div>' if is_block else formula)
     raise nodes.SkipNode
 
 

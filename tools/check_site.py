@@ -29,7 +29,7 @@ WORDS = {  # words of the titles of papers, and the pages that tell of them
     "confidence weighted collaborative": "CollaborativeCW",
     "linear algorithms for online multitask classification": "MultitaskPerceptron",
     "robust online multi-task learning correlative personalized": "ROMCO",
-    "sparse gaussian process multi-task": "SparseMTL",
+    "shared and task specific information": "SparseMTL",
     "shared loss": "SharedLoss",
 }
 
@@ -54,7 +54,10 @@ def served(folder: Path) -> Iterator[str]:
 def check_page(page: Page, address: str, path: str) -> list[str]:
     """What is wrong with one page, in one color scheme."""
     found: list[str] = []
-    page.on("console", lambda said: found.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on(
+        "console",
+        lambda said: found.append(f"console: {said.text} {said.location['url']}") if said.type == "error" else None,
+    )
     page.on("pageerror", lambda error: found.append(f"script: {error}"))
     page.on("request", lambda asked: None if asked.url.startswith((address, "data:")) else found.append(asked.url))
     page.goto(f"{address}/{path}", wait_until="load")
@@ -63,7 +66,7 @@ def check_page(page: Page, address: str, path: str) -> list[str]:
         "i => { i.loading = 'eager'; return i.decode().then(() => '', () => i.src) }))"
     )
     found += [f"broken picture: {name}" for name in broken if name]
-    for fault in Axe().run(page).response["violations"]:
+    for fault in Axe().run(page, options={"preload": False}).response["violations"]:
         if fault["impact"] in ("serious", "critical"):
             nodes = fault["nodes"]
             found.append(
