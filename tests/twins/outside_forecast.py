@@ -21,16 +21,16 @@ class Mixture:
         self.own: dict[Any, Any] = {}
         self.all = np.full(n, 1 / n)
         self.w, self.P, self.u = np.eye(1 + n)[1], np.eye(1 + n), 0.5
-        self.t = self.mean = self.squares = self.errors = self.rows = 0.0
+        self.t = self.squares = self.errors = self.rows = 0.0
 
     @property
     def unit(self) -> float:
-        return float(np.sqrt(self.squares / self.t)) if self.squares > 0 else 1.0
+        return float(np.sqrt(self.squares / self.rows)) if self.squares > 0 else 1.0
 
     def inputs(self, f: float, outside: Any) -> Any:
         if self.regression:
             far = 20.0 if self.t >= 10 else np.inf
-            z = np.clip((np.append(f, outside) - self.mean) / self.unit, -far, far)
+            z = np.clip((np.append(f, outside) - f) / self.unit, -far, far)
         else:
             p = np.clip(outside, LEAST, 1 - LEAST)
             z = np.append(np.clip(f, -LIMIT, LIMIT), np.log(p / (1 - p)))
@@ -42,19 +42,28 @@ class Mixture:
         return np.array([b, r if self.regression else sigmoid(np.clip(r, -LIMIT, LIMIT))])
 
     def q(self, k: Any, f: float, outside: Any) -> float:
+        if np.isnan(outside).all():
+            return f if self.regression else float(np.clip(f, -LIMIT, LIMIT))
         q = np.array([self.u, 1 - self.u]) @ self.both(k, self.inputs(f, outside))
-        return float(self.mean + self.unit * q) if self.regression else float(np.log(q / (1 - q)))
+        return float(f + self.unit * q) if self.regression else float(np.log(q / (1 - q)))
 
     def learn(self, k: Any, f: float, outside: Any, y: float) -> None:
         z = self.inputs(f, outside)
         both, forecasts = self.both(k, z), z[1:] if self.regression else sigmoid(z[1:])
+        is_there, first = not np.isnan(outside).all(), self.regression and self.squares == 0
+        if not is_there:
+            both = forecasts[[0, 0]]
         h, variance = max(1e-5, both[1] * (1 - both[1])), None
         if self.regression:
             far = 20.0 if self.t >= 10 else np.inf
-            y, h = np.clip((y - self.mean) / self.unit, -far, far), 1.0
-            self.errors += (y - np.array([self.u, 1 - self.u]) @ both) ** 2 - self.errors / 300
-            self.rows += 1 - self.rows / 300
-            variance = self.errors / self.rows
+            unit, q = self.unit, np.array([self.u, 1 - self.u]) @ both
+            y, h = np.clip((y - f) / unit, -far, far), 1.0
+            self.squares = (1 - 1 / 300) * self.squares + (unit * y) ** 2
+            self.errors = (1 - 1 / 300) * self.errors + (unit * (y - q)) ** 2
+            self.rows = (1 - 1 / 300) * self.rows + 1
+            variance = self.errors / self.rows / unit**2
+        if first or not is_there:
+            return
         self.P = self.P + DRIFT / (self.t + 1) * np.eye(len(z))
         v = self.P @ z
         self.w = self.w + v * (y - both[1]) / (1 + h * z @ v)
@@ -66,10 +75,7 @@ class Mixture:
         self.all = (1 - SHARE) * everybody / everybody.sum() + SHARE / len(everybody)
         u = np.array([self.u, 1 - self.u]) * of_both
         self.u = (1 - SLOW) * u[0] / u.sum() + SLOW / 2
-        target = self.mean + self.unit * y
         self.t += 1
-        before, self.mean = self.mean, self.mean + (target - self.mean) / self.t
-        self.squares += (target - before) * (target - self.mean)
 
     def likelihood(self, p: Any, y: float, variance: float | None) -> Any:
         if variance is None:

@@ -3,7 +3,7 @@
 Columns of X hold forecasts that came from elsewhere: of labels the probability of the larger one, of real targets the
 number. The learner does not see these columns. Its own forecast f and the outside ones g_1, ..., g_m are mixed twice,
 
-    z = (1, f, g_1, ..., g_m)                                    logits, or numbers less their mean over their deviation
+    z = (1, f, g_1, ..., g_m)                                    logits, or numbers less f over the deviation of y - f
     r = w'z                                                      a regression; w = (0, 1, 0, ...) at first
     b = Σ_i v_ki p_i                                             Bayes weights of task k on all forecasts but the 1
     q = u b + (1 - u) r                                          the answer, u = 1/2 at first; of labels probabilities
@@ -14,8 +14,10 @@ and after the label y of row t
     v_ki <- 0.995 v_ki p_i(y)/Σ_j v_kj p_j(y) + 0.005 v_i;  the same of all tasks' v, which goes back to uniform
     u <- (1 - 1e-4) u b(y)/(u b(y) + (1 - u) r(y)) + 1e-4/2
 
-with h = r (1 - r) of labels, 1 of numbers. A forecast that is missing, 0 in X, is the learner's own. Likelihoods of
-numbers are Gaussian with the answer's mean squared error over some 300 rows. The twin in plain NumPy is
+with h = r (1 - r) of labels, 1 of numbers, of which y is less f over that deviation, too: so the mixing sees what the
+learner got wrong, and no targets of another size. A forecast that is missing, 0 in X, is the learner's own; a row
+without any is answered by f alone, and moves the deviation alone. Likelihoods of numbers are Gaussian with the answer's
+mean squared error; it and the deviation are over some 300 rows. The twin in plain NumPy is
 tests/twins/outside_forecast.py.
 """
 
@@ -46,12 +48,12 @@ from shoal.wrappers.multi_class import MultiClass
 
 LEAST = 1e-6  # probabilities from outside are kept within it and 1 less it
 LIMIT = 15.0  # logits are kept within +-15
-FAR, FEW = 20.0, 10  # deviations to which numbers are kept, after so many rows
+FAR, FEW = 20.0, 10  # deviations from f to which numbers are kept, after so many rows
 SHARE, SLOW_SHARE = 0.005, 1e-4
 DRIFT = 1e-3
 FLAT = 1e-5  # the least curvature
-MEMORY = 300.0  # rows of the mean squared error
-ROWS, MEAN, SQUARES, ERRORS, ERROR_ROWS, BAYES = range(6)  # positions in `numbers`; the last is u
+MEMORY = 300.0  # rows of mean squared errors
+ROWS, SQUARES, ERRORS, ERROR_ROWS, BAYES = range(5)  # positions in `numbers`; the last is u
 
 
 class Stacking(NamedTuple):
@@ -61,7 +63,7 @@ class Stacking(NamedTuple):
     weights: FloatArray  # (n,) v, of all tasks
     regression: FloatArray  # (1 + n,) w
     covariance: FloatArray  # (1 + n, 1 + n) P
-    numbers: FloatArray  # (6,) rows; of real targets mean, squares, squared errors and their count; u
+    numbers: FloatArray  # (5,) rows; of real targets squared errors of f and of the answer, and their count; u
 
 
 class Scratch(NamedTuple):
@@ -76,9 +78,8 @@ class Scratch(NamedTuple):
 
 @kernel(alone=False)
 def unit_of(numbers: FloatArray) -> float:
-    """The deviation of targets so far, 1 if they have not varied."""
-    squares = numbers[SQUARES] / numbers[ROWS] if numbers[ROWS] > 0.0 else 0.0
-    return math.sqrt(squares) if squares > 0.0 else 1.0
+    """The deviation of y - f, 1 if f has been right so far."""
+    return math.sqrt(numbers[SQUARES] / numbers[ERROR_ROWS]) if numbers[SQUARES] > 0.0 else 1.0
 
 
 @kernel(alone=False)
@@ -92,7 +93,7 @@ def read_inputs(f: float, outside: FloatArray, regression: bool, learned: Stacki
         if i > 0 and math.isnan(g):
             z[1 + i] = z[1]
         elif regression:
-            z[1 + i] = within(limit, (g - numbers[MEAN]) / unit)
+            z[1 + i] = within(limit, (g - f) / unit)
         elif i == 0:
             z[1] = within(LIMIT, g)
         else:
@@ -102,12 +103,23 @@ def read_inputs(f: float, outside: FloatArray, regression: bool, learned: Stacki
 
 
 @kernel(alone=False)
+def is_there(outside: FloatArray) -> bool:
+    """Whether there is a forecast from outside."""
+    found = False
+    for g in outside:
+        found |= not math.isnan(g)
+    return found
+
+
+@kernel(alone=False)
 def both_answers(
     f: float, outside: FloatArray, k: int, regression: bool, learned: Stacking, scratch: Scratch
 ) -> tuple[float, float]:
     """The mixture b and the regression r; of labels, probabilities."""
     read_inputs(f, outside, regression, learned, scratch)
     z, p, b, r = scratch.z, scratch.p, 0.0, 0.0
+    if not is_there(outside):
+        return p[0], p[0]
     known = k >= 0 and learned.own[k, 0] > 0.0
     for i in range(len(p)):
         b += (learned.own[k, 1 + i] if known else learned.weights[i]) * p[i]
@@ -117,10 +129,10 @@ def both_answers(
 
 
 @kernel(alone=False)
-def answered(b: float, r: float, regression: bool, numbers: FloatArray) -> float:
+def answered(f: float, b: float, r: float, regression: bool, numbers: FloatArray) -> float:
     """q as a logit, or as a number."""
     q = numbers[BAYES] * b + (1.0 - numbers[BAYES]) * r
-    return numbers[MEAN] + unit_of(numbers) * q if regression else math.log(q / (1.0 - q))
+    return f + unit_of(numbers) * q if regression else math.log(q / (1.0 - q))
 
 
 @kernel(alone=False)
@@ -177,13 +189,17 @@ def learn_row(
     """Learn a row of weight h: y is 0 or 1, or a real target."""
     b, r = both_answers(f, outside, k, regression, learned, scratch)
     numbers, p, variance = learned.numbers, scratch.p, np.nan
+    mixes = is_there(outside) and not (regression and numbers[SQUARES] == 0.0)  # before the first error, without a unit
     q = numbers[BAYES] * b + (1.0 - numbers[BAYES]) * r
     if regression:
-        limit = FAR if numbers[ROWS] >= FEW else np.inf
-        y = within(limit, (y - numbers[MEAN]) / unit_of(numbers))
-        numbers[ERRORS] += h * ((y - q) ** 2 - numbers[ERRORS] / MEMORY)
-        numbers[ERROR_ROWS] += h * (1.0 - numbers[ERROR_ROWS] / MEMORY)
-        variance = numbers[ERRORS] / numbers[ERROR_ROWS]
+        unit, kept = unit_of(numbers), 1.0 - min(h, MEMORY) / MEMORY
+        y = within(FAR if numbers[ROWS] >= FEW else np.inf, (y - f) / unit)
+        numbers[SQUARES] = kept * numbers[SQUARES] + h * (unit * y) ** 2
+        numbers[ERRORS] = kept * numbers[ERRORS] + h * (unit * (y - q)) ** 2
+        numbers[ERROR_ROWS] = kept * numbers[ERROR_ROWS] + h
+        variance = numbers[ERRORS] / numbers[ERROR_ROWS] / unit / unit
+    if not mixes:
+        return
     step(y, r, 1.0 if regression else max(FLAT, r * (1.0 - r)), h, learned, scratch)
     scratch.both[0], scratch.both[1] = b, r
     likelihoods(p, y, h, variance)
@@ -195,12 +211,8 @@ def learn_row(
     move(learned.weights, p, scratch.even, SHARE)
     u = numbers[BAYES] * scratch.both[0]
     numbers[BAYES] = (1.0 - SLOW_SHARE) * u / (u + (1.0 - numbers[BAYES]) * scratch.both[1]) + 0.5 * SLOW_SHARE
-    moved = unit_of(numbers) * y
     mine[0] += h
     numbers[ROWS] += h
-    if regression:
-        numbers[MEAN] += h * moved / numbers[ROWS]
-        numbers[SQUARES] += h * moved * moved * (1.0 - h / numbers[ROWS])
 
 
 @kernel(entry=True)
@@ -216,7 +228,7 @@ def decide_rows(
     """Answer rows; of an unseen task, -1, as all tasks together."""
     for row in range(len(out)):
         b, r = both_answers(f[row], outside[row], task[row], regression, learned, scratch)
-        out[row] = answered(b, r, regression, learned.numbers)
+        out[row] = answered(f[row], b, r, regression, learned.numbers)
 
 
 @kernel(entry=True)
@@ -234,7 +246,7 @@ def learn_rows(
         first, last = rounds.starts[r], rounds.starts[r + 1]
         for row in range(first, last):
             both = both_answers(f[row], outside[row], rounds.task[row], regression, learned, scratch)
-            out[row] = answered(both[0], both[1], regression, learned.numbers)
+            out[row] = answered(f[row], both[0], both[1], regression, learned.numbers)
         for row in range(first, last):
             h, y = rounds.weight[row] if len(rounds.weight) > 0 else 1.0, rounds.y[row]
             if h > 0.0:
@@ -282,7 +294,7 @@ def _packed_kind(inner: Any) -> Any:
 
 def new_stacking(n: int, n_tasks: int) -> Stacking:
     """Of n forecasts, the learner's among them, before the first row."""
-    numbers, regression = np.zeros(6), np.zeros(1 + n)
+    numbers, regression = np.zeros(5), np.zeros(1 + n)
     numbers[BAYES], regression[1] = 0.5, 1.0
     return Stacking(np.zeros((n_tasks, 1 + n)), np.full(n, 1.0 / n), regression, np.eye(1 + n), numbers)
 
