@@ -75,7 +75,7 @@ def tried(folder: Path, last: dict[str, str], environment: dict[str, str]) -> No
         port = str(free.getsockname()[1])
     entry = [below(folder, word).replace("8000", port) for word in json.loads(last["ENTRYPOINT"])]
     health = json.loads(last["HEALTHCHECK"].partition(" CMD ")[2].replace("8000", port))
-    inside = {**environment, **TOKENS, "HOME": "/nowhere"}
+    inside = {**environment, **TOKENS, "HOME": "/proc/nowhere"}
     mounts = f"mount --bind {folder}/opt {folder}/opt && mount -o remount,ro,bind {folder}/opt"
     as_user = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
     tries = [*as_user, "sh", "-c", 'exec "$0" -c ""', sys.executable]  # the shell has lost what root may

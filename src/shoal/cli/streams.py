@@ -26,8 +26,8 @@ from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.ids import id_of
 from shoal.files.labels import MANY, Labels, Target, cost_of
+from shoal.files.options import CONSTANT
 from shoal.files.paths import choose_format, find_files
-from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of

@@ -13,6 +13,8 @@ from typing import Any
 from shoal.files.encodings import known_encoding
 from shoal.files.labels import TARGETS, Target
 
+CONSTANT = "constant"  # the name of the feature of tables that is 1 in every row
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:

@@ -20,8 +20,8 @@ from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.files.messages import plural
+from shoal.files.options import CONSTANT
 from shoal.files.stream import FileStream
-from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner, model_of, view
 from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
 from shoal.model.features import Features

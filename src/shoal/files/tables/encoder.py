@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from shoal.files.messages import unknown_name
+from shoal.files.options import CONSTANT
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables import column_kinds
 from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
@@ -31,7 +32,6 @@ from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
 
-CONSTANT = "constant"
 RowName = Callable[[int], str]
 
 

@@ -237,6 +237,9 @@ TARGET_TEXT = "target must be 'mean', 'median', a level between 0 and 1, or seve
 TARGET = Reader("'mean', 'median' or levels", _levels)
 
 
+OF_MEANS = NUMBERS_TO_PREDICT._replace(explain=NUMBERS_TO_PREDICT.explain._replace(contributions=contributions))
+
+
 class HedgedSharingRegressor(_Hedged, Regressor):
     """The default for real targets: the experts of `HedgedSharing` with squared loss. Nothing to tune.
 
@@ -322,7 +325,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     0.89 below; pinball loss 0.88, of the best constant 1.08
     """
 
-    algorithm = NUMBERS_TO_PREDICT._replace(explain=NUMBERS_TO_PREDICT.explain._replace(contributions=contributions))
+    algorithms = (OF_MEANS, OF_MEANS._replace(exchange="copies of what quantiles are made of do not merge"))
 
     def __init__(
         self,
@@ -340,6 +343,11 @@ class HedgedSharingRegressor(_Hedged, Regressor):
         self.effort = effort
         self.target = target
         self.dtype = dtype
+
+    @property
+    def algorithm(self) -> Any:
+        """That of the mean; copies of quantiles do not merge."""
+        return self.algorithms[self.target != "mean"]
 
     @property
     def answers_several(self) -> bool:
