@@ -10,6 +10,7 @@ from tests.streams import assert_close
 from tests.twins import residual_quantiles as twin
 
 from shoal import Conformal, HedgedSharingRegressor, load
+from shoal.evaluation import progressive_validate
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -74,3 +75,5 @@ def test_options_that_are_none() -> None:
         Conformal(HedgedSharingRegressor(target=LEVELS)).fit(X, y, task)
     with pytest.raises(ValueError, match="several quantiles"):
         HedgedSharingRegressor(target=LEVELS).fit(X, y, task).explain_one(X[0], 0)
+    with pytest.raises(ValueError, match="answers several quantiles a row; evaluate"):
+        progressive_validate(HedgedSharingRegressor(target=LEVELS), (X, y, task))

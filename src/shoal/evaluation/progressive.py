@@ -417,9 +417,17 @@ class Runner:
         The numbers of the stream's classes, if there may be more than two.
     names : dict
         Column of each feature name of the stream's dict rows; grows with the stream, empty for arrays.
+
+    Raises
+    ------
+    ValueError
+        If the learner has several answers a row.
     """
 
     def __init__(self, learner: Any, delay: int, classes: Any, class_index: ClassIndex, names: dict[str, int]) -> None:
+        if getattr(learner, "answers_several", False):
+            name = type(learner).__name__
+            raise ValueError(f"{name} answers several quantiles a row; evaluate one level of target= at a time")
         self.learner, self.delay, self.classes, self.names = learner, delay, classes, names
         self.class_index = class_index
         self.is_classifier = bool(is_classifier(learner))
