@@ -4,10 +4,9 @@ from typing import Any
 
 from shoal.files.messages import plural
 from shoal.learner import Learner
-from shoal.wrappers.conformal import Conformal
 from shoal.wrappers.guarded import Guarded
+from shoal.wrappers.inner import wrappers_of
 from shoal.wrappers.multi_class import MultiClass
-from shoal.wrappers.outside_forecast import OutsideForecast
 
 SHOWN = 5  # tasks
 
@@ -23,9 +22,7 @@ def with_guard(learner: Any) -> Guarded:
 
 def guard_of(learner: Any) -> Guarded | None:
     """The guard within other wrappers, if there is one."""
-    while isinstance(learner, Conformal | OutsideForecast):
-        learner = learner.estimator_ if hasattr(learner, "tasks_") else learner.plain
-    return learner if isinstance(learner, Guarded) else None
+    return next((one for one in wrappers_of(learner) if isinstance(one, Guarded)), None)
 
 
 def harmed(learner: Any) -> list[str]:

@@ -167,15 +167,17 @@ def importances(
     number: dict[Any, int] = {}
     column = np.array([-1 if name is None else number.setdefault(name, len(number)) for name in columns], np.int64)
     added, ends = zip(*(_added(bare(cores[labels[i]]), rounds, i, column) for i in rows.tolist()), strict=True)
-    row = np.repeat(np.arange(len(rows)), [len(one) for one in added])
-    table, names = np.concatenate(added), list(number)
+    lengths, table, names = [len(one) for one in added], np.concatenate(added), list(number)
     base, decision = np.array(ends).T
-    table[:, 1:] *= slopes(base, decision, rows)[row, None]
+    table[:, 1:] *= np.repeat(slopes(base, decision, rows), lengths)[:, None]
+    of_row = np.split(table, np.cumsum(lengths)[:-1])
     ids = [] if task is None else [*task]
     of_task: dict[Any, list[int]] = {}
     for k, i in enumerate(rows.tolist() if ids else []):
         of_task.setdefault(ids[i].item() if isinstance(ids[i], np.generic) else ids[i], []).append(k)
-    by_task = {one: _means(table[np.isin(row, some)], len(some), names) for one, some in of_task.items()}
+    by_task = {
+        one: _means(np.concatenate([of_row[k] for k in some]), len(some), names) for one, some in of_task.items()
+    }
     return Importances(len(rows), _means(table, len(rows), names), by_task)
 
 

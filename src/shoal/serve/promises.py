@@ -1,6 +1,5 @@
 """How wrappers keep what they promise, by task and in all: the coverage of `Conformal`, the trust of `Guarded`."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,7 @@ from shoal.learner import Learner, model_of
 from shoal.serve.task_counts import FEWEST
 from shoal.wrappers.conformal import Conformal
 from shoal.wrappers.guarded import Guarded
-from shoal.wrappers.outside_forecast import OutsideForecast
-
-
-def wrappers_of(learner: Learner) -> Iterator[Learner]:
-    """The learner, if it is a wrapper, and those within it, the outermost first."""
-    while isinstance(learner, Conformal | Guarded | OutsideForecast):
-        yield learner
-        learner = learner.estimator_
+from shoal.wrappers.inner import wrappers_of
 
 
 def within(learner: Learner) -> Learner:

@@ -1,6 +1,6 @@
 """Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -137,3 +137,10 @@ class Mixed(AroundAnyLearner):
     def classes_(self) -> NDArray[Any]:
         """(2,) the labels, the larger one is +1."""
         return np.asarray(self._known("classes_").labels.classes)
+
+
+def wrappers_of(learner: Any) -> Iterator[Any]:
+    """The learner, if it is such a wrapper, and those within it, the outermost first; as trained, if they are."""
+    while isinstance(learner, AroundAnyLearner):
+        yield learner
+        learner = learner.estimator_ if learner.__sklearn_is_fitted__() else learner.plain

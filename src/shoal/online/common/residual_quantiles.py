@@ -73,8 +73,8 @@ class Scratch(NamedTuple):
     """Of one call."""
 
     phi: FloatArray  # (4,)
-    said: FloatArray  # (6,)
-    weights: FloatArray  # (6,)
+    said: FloatArray  # (7,)
+    weights: FloatArray  # (7,)
 
 
 @kernel(allocates=True)
