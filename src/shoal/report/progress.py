@@ -105,7 +105,7 @@ def _title(evaluations: Mapping[str, Evaluation]) -> str:
     ranked = sorted(scores, key=lambda name: -sign * np.nan_to_num(scores[name], nan=-sign * np.inf))
     best, others = ranked[0], ranked[1:]
     if not others:
-        return f"{best} reaches a {label(metric)} of {scores[best]:.3f}, mean over tasks"
+        return f"{best}: {label(metric)} {scores[best]:.3f}, mean over tasks"
     lead = _since(evaluations, best, metric, sign)
     shown = others if len(others) <= MOST_NAMED else others[: MOST_NAMED - 1]
     more = [f"{len(others) - len(shown)} others"] if len(shown) < len(others) else []
