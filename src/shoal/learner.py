@@ -33,7 +33,7 @@ from shoal.model.targets import RealTargets, Targets, TwoLabels
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
     "algorithm algorithms answers_by_exp answers_several decide_sparse deciding_cores declared_labels estimator_names "
-    "default is_probabilistic learn_sparse new_core number_of_task plain simultaneous targets"
+    "default is_probabilistic learn_sparse new_core number_of_task plain quantiles simultaneous targets"
 )
 
 
@@ -60,6 +60,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def answers_several(self) -> bool:
         """Does a row have several answers, such as quantiles?"""
         return False
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The levels of the quantiles that are answered; none: the answer is no quantile."""
+        return ()
 
     @property
     def declared_labels(self) -> Any:

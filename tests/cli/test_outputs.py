@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import mean_pinball_loss
 from tests.cli.conftest import TABLE, Program, Row
 
 import shoal as library
@@ -77,6 +78,43 @@ def test_intervals_and_sets_stand_beside_what_is_predicted(shoal: Program, tmp_p
     assert 0.7 < found.select(pl.col("set").list.contains(pl.col("label"))).to_series().to_numpy().mean() < 0.9
     assert shoal("predict", prices, "--model", model, "--out", out)[0] == 0
     assert {"ash", "elm", "fir"} <= set(pl.read_csv(out)["set"])
+
+
+def test_quantiles_stand_beside_each_other_and_are_judged_by_their_loss(shoal: Program, tmp_path: Path) -> None:
+    rng, prices, out, model = np.random.default_rng(0), tmp_path / "prices.csv", tmp_path / "out.csv", tmp_path / "m"
+    size = rng.normal(size=600)
+    frame = pl.DataFrame({"shop": rng.integers(3, size=600), "size": size, "price": size + rng.normal(size=600)})
+    frame.write_csv(prices)
+    options, target = ("--task", "shop", "--label", "price"), ("--target", "0.1,median,0.9")
+    found = tmp_path / "found.json"
+    code, said, _ = shoal("run", prices, *options, *target, "--predictions", out, "--save", model, "--json", found)
+    assert (code, "pinball is the mean loss of the quantiles 0.1, 0.5, 0.9" in " ".join(said.split())) == (0, True)
+    told = json.loads(found.read_text())
+    assert [(one["metric"], one["macro"]) for one in told["verdict"]["comparisons"]] == [
+        ("pinball", True),
+        ("pinball", False),
+    ]
+    columns = ["task", "label", "predicted", "quantile 0.1", "quantile 0.5", "quantile 0.9"]
+    rows = pl.read_csv(out)
+    assert rows.columns == columns
+    assert rows["predicted"].to_list() == rows["quantile 0.5"].to_list()
+    overall = told["learners"]["HedgedSharingRegressor"]["overall"]
+    losses = [mean_pinball_loss(rows["label"], rows[f"quantile {p}"], alpha=p) for p in (0.1, 0.5, 0.9)]
+    assert overall == {"pinball": pytest.approx(np.mean(losses))}
+    assert shoal("predict", prices, "--model", model, "--out", out)[0] == 0
+    assert pl.read_csv(out).columns == ["task", *columns[2:], "known_task"]
+    assert shoal("run", prices, "--load", model, *target)[0] == 0
+    assert "was learned with target [0.1, 0.5, 0.9]" in shoal("run", prices, "--load", model, "--target", "0.9")[2]
+
+
+def test_targets_that_a_run_refuses(shoal: Program, csv_file: Path) -> None:
+    of_labels = shoal("run", csv_file, *TABLE, "--target", "0.9")[2]
+    assert "--target is for numbers, and sales.csv has labels: --regression takes labels as numbers" in of_labels
+    size = (csv_file, "--task", "shop", "--label", "size")
+    assert "levels between 0 and 1 in rising order, got price (--label" in shoal("run", *size, "--target", "price")[2]
+    assert "MultitaskRegressor has none" in shoal("run", *size, "--learner", "MultitaskRegressor", "--target", "0.9")[2]
+    assert "judges numbers by squared errors" in shoal("run", *size, "--target", "0.9", "--guard")[2]
+    assert "needs one answer a row" in shoal("run", *size, "--target", "0.1,0.9", "--interval", "0.9")[2]
 
 
 def test_a_guard_is_in_the_model_and_names_whom_it_guarded(shoal: Program, tmp_path: Path, csv_file: Path) -> None:

@@ -32,7 +32,7 @@ def test_columns_of_a_run(task: Any) -> None:
     assert found.predicted == np.where(decisions >= 0, "yes", "no").tolist()
     assert found.probability is not None
     assert found.probability == pytest.approx(1 / (1 + np.exp(-decisions)))
-    assert found[4:] == (None, None, None, None)
+    assert found[4:] == (None, None, None, None, None)
     plain = of_run(PassiveAggressive(), TWO, task)
     assert (plain.task, plain.label, plain.probability) == (tasks, TWO.tolist(), None)
     assert plain.decision is not None
@@ -43,7 +43,7 @@ def test_columns_of_a_run(task: Any) -> None:
     numbers = of_run(MultitaskRegressor(), X[:, 1], task)
     assert (numbers.task, numbers.label) == (tasks, X[:, 1].tolist())
     assert numbers.predicted == MultitaskRegressor().test_then_train(X, X[:, 1], task).tolist()
-    assert numbers[3:] == (None, None, None, None, None)
+    assert numbers[3:] == (None, None, None, None, None, None)
 
 
 def test_columns_of_rows_that_are_not_learned() -> None:
@@ -54,7 +54,7 @@ def test_columns_of_rows_that_are_not_learned() -> None:
     assert found[:3] == (["a", "new", "c", "b"], None, learner.predict(*asked).tolist())
     assert found.probability is not None
     assert found.probability.tolist() == learner.predict_proba(*asked)[:, 1].tolist()
-    assert found[4:] == (None, known, None, None)
+    assert found[4:] == (None, known, None, None, None)
     sets = predict_chunk(Conformal(LOGISTIC, coverage=0.6).fit(X, TWO, TASK), rows).labels
     assert sets is not None
     assert {tuple(labels) for labels in sets} <= {(), ("no",), ("yes",), ("no", "yes")}

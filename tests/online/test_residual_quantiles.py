@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import mean_pinball_loss
 from tests.streams import assert_close
 from tests.twins import residual_quantiles as twin
 
-from shoal import Conformal, HedgedSharingRegressor, load
+from shoal import Conformal, Guarded, HedgedSharingRegressor, OutsideForecast, load
 from shoal.evaluation import progressive_validate
 
 LEVELS = [0.1, 0.5, 0.9]
@@ -75,5 +76,31 @@ def test_options_that_are_none() -> None:
         Conformal(HedgedSharingRegressor(target=LEVELS)).fit(X, y, task)
     with pytest.raises(ValueError, match="several quantiles"):
         HedgedSharingRegressor(target=LEVELS).fit(X, y, task).explain_one(X[0], 0)
-    with pytest.raises(ValueError, match="answers several quantiles a row; evaluate"):
-        progressive_validate(HedgedSharingRegressor(target=LEVELS), (X, y, task))
+    for mixed in (Guarded(HedgedSharingRegressor(target=0.9)), OutsideForecast(HedgedSharingRegressor(target=0.9))):
+        with pytest.raises(ValueError, match="judges numbers by squared errors"):
+            mixed.fit(X, y, task)
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_several_quantiles_are_judged_by_the_mean_of_their_losses(delay: int) -> None:
+    X, y, task = rows(400)
+    learner = HedgedSharingRegressor(target=LEVELS)
+    told: list[Any] = []
+    found = progressive_validate(
+        {"several": learner, "mean": HedgedSharingRegressor()}, (X, y, task), delay=delay, on_predictions=told.append
+    )
+    by_level = told[0].quantiles
+    assert list(by_level) == [str(level) for level in LEVELS]
+    losses = [mean_pinball_loss(y, by_level[str(level)], alpha=level) for level in LEVELS]
+    assert found["several"].overall == {"pinball": pytest.approx(np.mean(losses))}
+    assert found["several"].overall["pinball"] < found["mean"].overall["pinball"]
+    mine = task == task[0]
+    losses = [mean_pinball_loss(y[mine], by_level[str(level)][mine], alpha=level) for level in LEVELS]
+    assert found["several"].per_task[task[0]]["pinball"] == pytest.approx(np.mean(losses))
+    assert told[0].predicted == by_level["0.5"].tolist()
+    with pytest.raises(ValueError, match="metric 'rmse' judges one answer a row"):
+        progressive_validate(HedgedSharingRegressor(target=LEVELS), (X, y, task), metrics="rmse")
+    with pytest.raises(ValueError, match="must answer the same quantiles"):
+        progressive_validate(
+            {"a": HedgedSharingRegressor(target=LEVELS), "b": HedgedSharingRegressor(target=0.3)}, (X, y, task)
+        )

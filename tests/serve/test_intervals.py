@@ -18,6 +18,7 @@ from shoal import (
     Conformal,
     Guarded,
     HedgedSharing,
+    HedgedSharingRegressor,
     MultiClass,
     MultitaskPerceptron,
     MultitaskRegressor,
@@ -68,6 +69,31 @@ def test_intervals_are_answered_in_every_format(tmp_path: Path) -> None:
         assert json.loads(line)["high"] == one.high
         table = httpx.post(f"{url}/v1/predict", json=[row], headers={"accept": ARROW}).content
         assert pl.read_ipc_stream(table)["low"].to_list() == [one.low]
+
+
+def test_quantiles_are_answered_in_every_format_and_judged_by_their_loss(tmp_path: Path) -> None:
+    rng, row = np.random.default_rng(0), {"shop": "s1", "size": 0.5}
+    sales = [
+        {"shop": f"s{i % 3}", "size": size, "price": size + rng.normal()} for i, size in enumerate(rng.normal(size=90))
+    ]
+    learner = HedgedSharingRegressor(target=[0.1, 0.9], memory=8)
+    TabularRegressor("shop", learner, label="price").fit(sales).save(tmp_path / "m")
+    with Engine(tmp_path / "m", tmp_path / "live") as engine, served(engine, []) as url:
+        with Client(url) as client:
+            one, new = client.predict([row, {**row, "shop": "new"}])
+            assert one.quantiles is not None
+            assert new.quantiles is not None
+            assert list(one.quantiles) == ["0.1", "0.9"]
+            assert one.predicted == one.quantiles["0.1"] < one.quantiles["0.9"]
+            assert one.quantiles != new.quantiles
+            assert client.model()["quantiles"] == [0.1, 0.9]
+            low, high = one.quantiles.values()
+            assert engine.wait_until_learned(client.learn([{**row, "price": 9.0}]).position, timeout=60)
+            about = client.task("s1")
+        assert about["error"] == pytest.approx(9.0 - low, rel=0.01)
+        assert about["loss"] == pytest.approx((0.1 * (9.0 - low) + 0.9 * (9.0 - high)) / 2, rel=0.01)
+        table = httpx.post(f"{url}/v1/predict", json=[row], headers={"accept": ARROW}).content
+        assert set(pl.read_ipc_stream(table)["quantiles"].to_list()[0]) == {"0.1", "0.9"}
 
 
 def test_before_fifty_rows_an_interval_has_no_ends(tmp_path: Path) -> None:

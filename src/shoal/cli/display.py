@@ -15,7 +15,7 @@ from shoal.files.messages import plural
 from shoal.learner import Learner
 
 SHOWN_OF_LABELS = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative")
-SHOWN = (*SHOWN_OF_LABELS, "mae", "rmse", "explained_variance")
+SHOWN = (*SHOWN_OF_LABELS, "pinball", "mae", "rmse", "explained_variance")
 NAMES = 12  # of columns in one line
 CLASSES = 20  # in a table
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")

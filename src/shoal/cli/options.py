@@ -156,6 +156,10 @@ class RunOptions(PassOptions):
     settings: Annotated[tuple[str, ...], Parameter(name="--set", group=LEARNER, negative="", show_default=False)] = ()
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
 
+    target: Annotated[Names, Parameter(group=LEARNER)] = ()
+    """Of numbers, predict the mean, the median, or quantiles, as in 0.1,0.5,0.9, judged by their loss. [default:
+    mean]"""
+
     guard: Annotated[Switch, Parameter(group=LEARNER)] = False
     """Guard each task against harm by sharing, by a second learner, which does not share."""
 

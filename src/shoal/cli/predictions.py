@@ -124,6 +124,8 @@ def _columns(found: Predictions) -> dict[str, list[Any]]:
         columns["decision"] = found.decision.tolist()
     if found.interval is not None:
         columns["low"], columns["high"] = found.interval.T.tolist()
+    if found.quantiles is not None:
+        columns |= {f"quantile {level}": values.tolist() for level, values in found.quantiles.items()}
     if found.labels is not None:
         columns["set"] = ["|".join(map(str, labels)) for labels in found.labels]
     if found.is_known is not None:

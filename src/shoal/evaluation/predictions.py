@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.metrics.multiclass import ClassIndex
+from shoal.evaluation.metrics.regression import nearest_to_median
 from shoal.evaluation.stream import Piece
 from shoal.learner import logistic, probabilities
 from shoal.model.slicing import as_wide
@@ -25,6 +26,7 @@ class Predictions(NamedTuple):
     is_known: list[bool] | None = None  # whether the model knew the row's task
     interval: FloatArray | None = None  # (n, 2) of real targets, by `Conformal`; infinite before the first 50 rows
     labels: list[list[Any]] | None = None  # those in the set of a `Conformal`
+    quantiles: dict[str, FloatArray] | None = None  # by level, where several are answered; one of them is `predicted`
 
 
 def predictions_of(
@@ -38,7 +40,8 @@ def predictions_of(
     label = np.asarray(piece.y).tolist()
     if kind == "regression":
         interval = None if answers is None else np.array(answers, np.float64).reshape(len(label), 2)
-        return Predictions(task, label, score.tolist(), None, None, None, interval)
+        numbers, quantiles = numbers_of(learner, score)
+        return Predictions(task, label, numbers, None, None, None, interval, None, quantiles)
     known = learner.classes_.tolist()
     sets = None if answers is None else [known if labels is None else labels for labels in answers]
     if kind == "multiclass":
@@ -49,6 +52,15 @@ def predictions_of(
     if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
     return Predictions(task, label, predicted, logistic(score), None, None, None, sets)
+
+
+def numbers_of(learner: Any, score: FloatArray) -> tuple[list[float], dict[str, FloatArray] | None]:
+    """One number a row, and of several quantiles all by their levels; the one is nearest to the median then."""
+    if score.ndim == 1:
+        return score.tolist(), None
+    levels = learner.quantiles
+    by_level = {str(level): column for level, column in zip(levels, score.T, strict=True)}
+    return nearest_to_median(score, levels).tolist(), by_level
 
 
 def sets_of(labels: list[Any], inside: NDArray[np.bool_]) -> list[list[Any]]:
@@ -63,7 +75,8 @@ def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
     is_known = None if task is None else [learner.knows_task(one) for one in task]
     if not is_classifier(learner):
         interval = learner.predict_interval(X, chunk.task) if hasattr(learner, "predict_interval") else None
-        return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known, interval)
+        numbers, quantiles = numbers_of(learner, learner.predict(X, chunk.task))
+        return Predictions(task, None, numbers, None, None, is_known, interval, None, quantiles)
     sets = None
     if hasattr(learner, "predict_set"):
         sets = sets_of(learner.classes_.tolist(), learner.predict_set(X, chunk.task))

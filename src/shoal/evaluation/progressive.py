@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from typing import Any, overload
@@ -22,7 +22,7 @@ from sklearn.utils import get_tags
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.metrics.registry import choose
-from shoal.evaluation.metrics.regression import Divergence
+from shoal.evaluation.metrics.regression import Divergence, nearest_to_median
 from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
@@ -129,7 +129,8 @@ def progressive_validate(
         heavier to be found, say), and scores of other weights could not be compared with those without.
     metrics : name, or sequence of names, scorers, functions of scikit-learn, or makers of a `Metric`
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
-        calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance. Beside
+        calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance, for
+        learners of quantiles pinball, the mean loss over their levels, and of a single one mae. Beside
         these balanced_error, matthews, mape, pinball (pinball:0.9 for another level than the median's),
         poisson_deviance, and every scorer (`sklearn.metrics.get_scorer_names()`) and function (cohen_kappa_score) of
         scikit-learn, by name or as such; these keep the rows, 24 bytes each, and give a value by task and a mean over
@@ -250,8 +251,11 @@ class Race:
                 f"got {' and '.join(sorted(kinds))}"
             )
         self.kind = kinds.pop()
+        self.levels = _common_levels(runner.levels for runner in self.runners.values())
         self.boards = {
-            name: Scoreboard(*choose(metrics, self.kind, has_probabilities=runner.has_probabilities), window)
+            name: Scoreboard(
+                *choose(metrics, self.kind, has_probabilities=runner.has_probabilities, levels=self.levels), window
+            )
             for name, runner in self.runners.items()
         }
         self.class_index.every = any(board.keeps_rows for board in self.boards.values())
@@ -277,12 +281,17 @@ class Race:
         predictions = self._predictions(piece, truth)
         for name, board in self.boards.items():
             board.update(piece.code, truth, predictions[name], len(self.tasks))
-        self.trends.update(piece.code, truth, predictions[self._first], len(self.tasks))
-        self.sampler.update(piece.X, piece.task, truth, predictions[self._first])
+        first = self._one_each(predictions[self._first])
+        self.trends.update(piece.code, truth, first, len(self.tasks))
+        self.sampler.update(piece.X, piece.task, truth, first)
         for name, divergence in self.divergences.items():
-            divergence.update(truth, predictions[name])
+            divergence.update(truth, self._one_each(predictions[name]))
         self.rows += len(piece.code)
         return predictions
+
+    def _one_each(self, predictions: FloatArray) -> FloatArray:
+        """What metrics take; of several quantiles one."""
+        return nearest_to_median(predictions, self.levels) if len(self.levels) > 1 else predictions
 
     def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
         """The first learner's predictions in the labels' own words."""
@@ -353,6 +362,7 @@ class Race:
         updates = [task_updates.get(task, 0) for task in self.tasks.ids]
         return Evaluation(
             kind=self.kind,
+            quantiles=self.levels,
             rows=self.rows,
             overall=total.overall,
             macro=total.macro,
@@ -418,21 +428,16 @@ class Runner:
     names : dict
         Column of each feature name of the stream's dict rows; grows with the stream, empty for arrays.
 
-    Raises
-    ------
-    ValueError
-        If the learner has several answers a row.
     """
 
     def __init__(self, learner: Any, delay: int, classes: Any, class_index: ClassIndex, names: dict[str, int]) -> None:
-        if getattr(learner, "answers_several", False):
-            name = type(learner).__name__
-            raise ValueError(f"{name} answers several quantiles a row; evaluate one level of target= at a time")
         self.learner, self.delay, self.classes, self.names = learner, delay, classes, names
         self.class_index = class_index
         self.is_classifier = bool(is_classifier(learner))
         self.kind = _kind(learner)
         self.has_probabilities = hasattr(learner, "predict_proba")
+        self.levels: tuple[float, ...] = getattr(learner, "quantiles", ())
+        self._several = bool(getattr(learner, "answers_several", False))
         self._has_answers = hasattr(learner, "judge_then_train")
         self._decide = learner.decision_function if self.is_classifier else learner.predict
         self.simultaneous = bool(getattr(learner, "simultaneous", False))
@@ -526,7 +531,8 @@ class Runner:
     def _round_by_round(self, piece: Piece, truth: FloatArray) -> FloatArray:
         """Labels come late: a call per round."""
         n_rows = len(piece.code)
-        predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(n_rows)
+        shape = (n_rows, len(self.levels)) if self._several else n_rows
+        predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(shape)
         starts = self._starts(piece)
         everything = None if self.is_classifier else (-np.inf, np.inf)
         self.answers = [everything] * n_rows if self._has_answers else None
@@ -572,6 +578,16 @@ class Runner:
         """Labels asked for during the run; None if the learner takes all."""
         count = self._n_queries()
         return None if count is None else count - self._n_queries_before
+
+
+def _common_levels(of_learners: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+    """The levels by which all learners of a run are judged, those of a mean beside quantiles too."""
+    found = {levels for levels in of_learners if levels}
+    if len(found) > 1:
+        raise ValueError(
+            f"learners of one run must answer the same quantiles, got {' and '.join(map(str, sorted(found)))}"
+        )
+    return found.pop() if found else ()
 
 
 def _kind(learner: Any) -> str:

@@ -106,6 +106,7 @@ class Evaluation:
     trends: TaskTrends | None = field(default=None, compare=False)  # of tasks, for the first learner of a run
     sample: Sample | None = field(default=None, compare=False)  # of rows, likewise
     columns: list[str | None] | None = None  # of a table: the column from which each feature comes
+    quantiles: tuple[float, ...] = ()  # the levels at which answers are judged, by pinball; none: they are no quantiles
 
     @property
     def tasks(self) -> int:

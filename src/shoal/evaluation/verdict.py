@@ -19,8 +19,9 @@ METRICS = {
     "binary": (("auc", True), ("auc", False), ("log_loss", False), ("error", False)),
     "multiclass": (("error", True), ("error", False), ("log_loss", False)),
     "regression": (("rmse", True), ("mae", False)),
+    "quantiles": (("pinball", True), ("pinball", False)),
 }
-NEEDED = {"binary": ("auc", "error"), "multiclass": ("error",), "regression": ("rmse",)}
+NEEDED = {"binary": ("auc", "error"), "multiclass": ("error",), "regression": ("rmse",), "quantiles": ("pinball",)}
 BEST = {
     "learner": "sharing partly is best",
     "pooled": "one model for all is best",
@@ -122,12 +123,13 @@ ALL = "all tasks"
 def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
-    The macro-AUC decides (several classes: the mean error over tasks; regression: the mean RMSE over tasks): if the
-    learner is best, share partly; if one model for all is, share fully; if one model per task is, do not share. The AUC
-    of a task counts from 100 rows on; where most rows are in smaller tasks, the log-loss decides, or the error. Where
-    another score says otherwise, or the tenth of the tasks with fewest rows does, the verdict says so; the AUC over all
-    rows is among the scores. A difference counts as clear if Wilcoxon's signed rank test, paired by task, tells it from
-    zero (two-sided, 5 %; six tasks at least) and the mean agrees. A learner that diverged is named and not compared.
+    The macro-AUC decides (several classes: the mean error over tasks; regression: the mean RMSE over tasks, of
+    quantiles the mean pinball loss): if the learner is best, share partly; if one model for all is, share fully; if one
+    model per task is, do not share. The AUC of a task counts from 100 rows on; where most rows are in smaller tasks,
+    the log-loss decides, or the error. Where another score says otherwise, or the tenth of the tasks with fewest rows
+    does, the verdict says so; the AUC over all rows is among the scores. A difference counts as clear if Wilcoxon's
+    signed rank test, paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean agrees. A
+    learner that diverged is named and not compared.
 
     Parameters
     ----------
@@ -183,17 +185,22 @@ def _compared(
     """By all metrics that all three have; the AUC over all rows has no part that is of some tasks."""
     return [
         compare_by(sound, metric, macro=macro, scope=scope, tasks=tasks)
-        for metric, macro in METRICS[learner.kind]
+        for metric, macro in METRICS[judged_as(learner)]
         if all(metric in one.overall for one in three.values())
         if macro or metric not in OF_PAIRS or scope == ALL
     ]
+
+
+def judged_as(found: Evaluation) -> str:
+    """The key of `METRICS` and `NEEDED`."""
+    return "quantiles" if found.quantiles else found.kind
 
 
 def _check(three: Mapping[str, Evaluation]) -> None:
     rows = [{task: values["rows"] for task, values in one.per_task.items()} for one in three.values()]
     if not rows[0] == rows[1] == rows[2]:
         raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
-    for metric in NEEDED[three["learner"].kind]:
+    for metric in NEEDED[judged_as(three["learner"])]:
         if any(metric not in one.overall for one in three.values()):
             raise ValueError(f"the verdict needs the metric {metric!r} in every evaluation")
 

@@ -79,6 +79,10 @@ class Answers:
             if said.labels is not None:
                 sets = zip(answers, said.labels, strict=True)
                 answers = [answer._replace(set=served.labels.as_written(labels)) for answer, labels in sets]
+            if said.quantiles is not None:
+                names, by_row = list(said.quantiles), np.column_stack([*said.quantiles.values()]).tolist()
+                levels = (dict(zip(names, values, strict=True)) for values in by_row)
+                answers = [answer._replace(quantiles=one) for answer, one in zip(answers, levels, strict=True)]
             found += answers
         found[0] = found[0]._replace(note=note)
         for i in range(max(0, len(found) - LATEST_OF_TABLE), len(found)):

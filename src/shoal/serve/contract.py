@@ -127,13 +127,14 @@ class Answer(NamedTuple):
     low: float | None = None
     high: float | None = None
     set: list[Any] | None = None  # of labels: those in the set, likewise
+    quantiles: dict[str, float] | None = None  # by level, of a model of several; the one nearest to 0.5 is `predicted`
 
     def plain(self) -> dict[str, Any]:
-        """Values by name, without those of intervals and sets where there are none."""
-        return {name: value for name, value in self._asdict().items() if value is not None or name not in BY_CONFORMAL}
+        """Values by name, without those of intervals, sets and quantiles where there are none."""
+        return {name: value for name, value in self._asdict().items() if value is not None or name not in OF_SOME}
 
 
-BY_CONFORMAL = ("low", "high", "set")
+OF_SOME = ("low", "high", "set", "quantiles")  # models
 
 
 class Pending(NamedTuple):
@@ -205,8 +206,8 @@ class Service(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """The model in plain values: learner, parameters, kind ("binary", "multiclass", "regression"), labels,
-        columns (name, kind of each), task and label columns, rows, tasks, features, position learned, position
-        logged."""
+        quantiles, columns (name, kind of each), task and label columns, rows, tasks, features, position learned,
+        position logged."""
         ...
 
     def overview(self) -> Mapping[str, Any]:

@@ -321,6 +321,7 @@ class Engine:
             "parameters": {name: _json(value) for name, value in learner.get_params(deep=False).items()},
             "kind": served.labels.kind,
             "labels": served.labels.as_written(served.labels.classes) if served.labels.kind != "regression" else [],
+            "quantiles": list(learner.quantiles),
             "columns": served.encoder.column_kinds,
             "unknown": dict(served.encoder.unmatched.unknown),
             "absent": dict(served.encoder.unmatched.absent),
@@ -355,7 +356,8 @@ class Engine:
         served = self._fold.served
         name = re.sub(r"(\.shoal)?(\.live)?(\.\d+)?$", "", self.folder.name)
         roles = {"task": served.roles.tasks, "label": served.roles.label}
-        model = {"name": name, "learner": type(served.learner).__name__, **roles}
+        answers = {"learner": type(served.learner).__name__, "quantiles": list(served.learner.quantiles)}
+        model = {"name": name, **answers, **roles}
         beside = {"replaced": len(self._files.replaced), "candidate": self._candidate()}
         return {**self.statistics.state(), "gauges": self.gauges(), "model": model, **beside}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from shoal.engine.compile import kernel
 from shoal.evaluation.metrics.binary import log_losses
 from shoal.evaluation.metrics.calibration import N_BINS, add_forecasts, calibration_error
 from shoal.evaluation.metrics.multiclass import SMALLEST
+from shoal.evaluation.metrics.regression import nearest_to_median, pinball_loss
 from shoal.files.saved_state import reading_state
 from shoal.learner import logistic
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
@@ -248,7 +249,7 @@ class Statistics:
 
     def _judge(self, decisions: FloatArray, truth: Any, since: Any) -> Judged:
         if self._kind == "regression":
-            return judge_numbers(decisions, truth)
+            return judge_numbers(decisions, truth, self._served.learner.quantiles)
         labels = self._served.learner.classes_
         if since is not None:
             places = np.searchsorted(labels, truth)
@@ -367,7 +368,7 @@ class Judged(NamedTuple):
     """
 
     errors: FloatArray  # 0 or 1; of numbers the absolute error
-    losses: FloatArray  # log-loss; of numbers the squared error; zeros of learners without probabilities
+    losses: FloatArray  # log-loss; of numbers the squared error, or of quantiles the pinball loss; else zeros
     forecast: FloatArray  # probability of the positive label, or of the predicted one of several; the predicted number
     happened: FloatArray  # whether that label came; the number that came
 
@@ -384,10 +385,11 @@ def clip_targets(truth: FloatArray, targets: FloatArray, clipped: FloatArray) ->
         clipped[i] = truth[i] if targets[CLIPPED] == before else mean + off
 
 
-def judge_numbers(predicted: FloatArray, truth: NDArray[np.float64]) -> Judged:
-    """Judge the numbers of a regressor."""
-    off = truth - predicted
-    return Judged(np.abs(off), np.square(off), predicted, truth)
+def judge_numbers(predicted: FloatArray, truth: NDArray[np.float64], levels: Sequence[float]) -> Judged:
+    """Judge the numbers of a regressor, or its quantiles; of several the one nearest to the median has the error."""
+    one = nearest_to_median(predicted, levels)
+    losses = pinball_loss(truth, predicted, levels) if levels else np.square(truth - one)
+    return Judged(np.abs(truth - one), losses, one, truth)
 
 
 def judge_two(decisions: FloatArray, positive: NDArray[np.bool_], *, has_probabilities: bool) -> Judged:

@@ -36,7 +36,7 @@ from shoal.model.explanations import SimilarTask
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
-from shoal.wrappers.inner import AroundAnyLearner, Mixed, inner_core, of_numbers, seen_through
+from shoal.wrappers.inner import AroundAnyLearner, Mixed, mean_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
@@ -385,7 +385,7 @@ class Guarded(Mixed):
 
     def new_core(self) -> CoreLike:
         """The mixing of a core of the estimator and one of its independent baseline."""
-        cores = [inner_core(one, Learner, "Guarded") for one in (self.plain, self._alone())]
+        cores = [mean_core(one, "Guarded") for one in (self.plain, self._alone())]
         calibrates = not self._has_logits()
         regression = of_numbers(self.plain)
         return GuardedCore(cores, self.get_params(deep=False), regression=regression, calibrates=calibrates)

@@ -26,6 +26,14 @@ def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
     return core
 
 
+def mean_core(estimator: Any, wrapper: str) -> CoreLike:
+    """The same for a wrapper that mixes answers, and judges numbers by squared errors."""
+    core = inner_core(estimator, Learner, wrapper)
+    if estimator.quantiles:
+        raise ValueError(f"{wrapper} judges numbers by squared errors, which are the mean's, and not a quantile's")
+    return core
+
+
 def seen_through(estimator: Learner, outer: Model, core: CoreLike, labels: Any = None) -> Learner:
     """A learner like the estimator over a core that learned within another one: a view, with the same arrays."""
     model = Model(core, estimator.targets, type(estimator).__name__)
@@ -63,6 +71,11 @@ class AroundAnyLearner(WeightedLearner):
     def answers_by_exp(self) -> bool:
         """As the estimator's."""
         return bool(getattr(self.plain, "answers_by_exp", False))
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The estimator's."""
+        return self.plain.quantiles
 
     @property
     def declared_labels(self) -> Any:

@@ -42,7 +42,7 @@ from shoal.model.parameters import from_keywords
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
 from shoal.wrappers.conformal import Conformal
-from shoal.wrappers.inner import Mixed, inner_core, of_numbers, seen_through
+from shoal.wrappers.inner import Mixed, mean_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
@@ -489,7 +489,7 @@ class OutsideForecast(Mixed):
     def new_core(self) -> CoreLike:
         """The mixing around a core of the estimator."""
         estimator, columns = self.plain, list(self.columns)
-        inner = inner_core(estimator, Learner, "OutsideForecast")
+        inner = mean_core(estimator, "OutsideForecast")
         if isinstance(estimator, Conformal | LabelQuery | MultiClass | OutsideForecast):
             raise ValueError(f"OutsideForecast goes around the learner itself, got a {type(estimator).__name__}")
         if not all(isinstance(one, int | np.integer) and one >= 0 for one in columns) or len({*columns}) < len(columns):

@@ -27,6 +27,7 @@ from shoal.cli.streams import (
     remember,
     warmed_up,
 )
+from shoal.cli.targets import with_target
 from shoal.evaluation import Evaluation, ModelAdapter, Verdict, compare, progressive_validate
 from shoal.evaluation.verdict import NEEDED
 from shoal.learner import Learner
@@ -53,6 +54,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.keep and stream.file is not None:
         stream = replace(stream, chunks=waiting.of(stream.chunks, stream.file))
     stream = stream.judged()
+    learner = with_target(learner, options.target, stream.title, options.load)
     learner = fitting(learner, stream, guard=options.guard, forecasts=len(rows.forecast), is_new=reading is None)
     if options.guard and guard_of(learner) is None:
         raise ValueError(f"{options.load} was learned without a guard: shoal run --guard learns one from rows")
@@ -121,7 +123,8 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(display)
             stream = self.stream.begun()
-            protocol = protocol_of(options, stream, NEEDED[stream.kind])
+            judged = "quantiles" if getattr(next(iter(self.contestants.values())), "quantiles", ()) else stream.kind
+            protocol = protocol_of(options, stream, NEEDED[judged])
             chunks = stop.until(warmed_up(stream.chunks, sharded.plain(self.contestants), **protocol))
             calls: dict[str, Any] = {"on_checkpoint": display.checkpoint, "on_rows": on_rows}
             if options.predictions:

@@ -9,7 +9,7 @@ from shoal.evaluation.metrics.binary import Confusion, Forecasts
 from shoal.evaluation.metrics.from_rows import SHORT, FromRows, Scorer, is_maker, scorer_of
 from shoal.evaluation.metrics.metric import Metric
 from shoal.evaluation.metrics.multiclass import ClassErrors
-from shoal.evaluation.metrics.regression import Residuals
+from shoal.evaluation.metrics.regression import QuantileLoss, Residuals
 
 PROBABILITIES = ("log_loss", "brier", "calibration_error")  # of learners with `predict_proba`
 METRICS = {
@@ -17,6 +17,7 @@ METRICS = {
     "multiclass": ("error", "log_loss"),
     "regression": ("mae", "rmse", "explained_variance"),
 }
+OF_QUANTILES = ("pinball", "mae")
 
 _FAMILIES: dict[str, tuple[Callable[[], Metric], ...]] = {
     "binary": (Confusion, Ranking, Forecasts),
@@ -26,7 +27,7 @@ _FAMILIES: dict[str, tuple[Callable[[], Metric], ...]] = {
 
 
 def choose(
-    metrics: Sequence[Any] | Any | None, kind: str, *, has_probabilities: bool = True
+    metrics: Sequence[Any] | Any | None, kind: str, *, has_probabilities: bool = True, levels: Sequence[float] = ()
 ) -> tuple[list[Callable[[], Metric]], list[str]]:
     """Makers of the metrics asked for (default: all of the kind's), and the names of their values.
 
@@ -36,19 +37,28 @@ def choose(
         Names are those of `METRICS` and what `from_rows.scorer_of` knows.
     has_probabilities : bool
         Whether the learner gives probabilities; if not, metrics of probabilities are left out.
+    levels : sequence of float
+        Of the quantiles that are answered: "pinball" is the mean loss at them, and judges alone if they are several.
 
     Raises
     ------
     ValueError
-        If a name is unknown or belongs to another kind of target, or nothing is left.
+        If a name is unknown or belongs to another kind of target, judges one answer where there are several, or if
+        nothing is left.
     """
     known = {name: family for family in _FAMILIES[kind] for name in family().names}
     makers: list[Callable[[], Metric]] = []
     names: list[str] = []
     scorers: dict[str, Scorer] = {}
-    asked = METRICS[kind] if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
+    usual = METRICS[kind] if not levels else OF_QUANTILES[:1] if len(levels) > 1 else OF_QUANTILES
+    asked = usual if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
     for metric in asked:
-        if callable(metric) and is_maker(metric):
+        if levels and metric == "pinball":
+            makers.append(partial(QuantileLoss, levels))
+            names.append(metric)
+        elif len(levels) > 1:
+            raise ValueError(f"metric {metric!r} judges one answer a row: several quantiles are judged by pinball")
+        elif callable(metric) and is_maker(metric):
             makers.append(metric)
             names.extend(metric().names)
         elif isinstance(metric, str) and metric in METRICS[kind]:

@@ -1,10 +1,11 @@
-"""Regression: MAE, RMSE and explained variance; and whether a regressor has diverged.
+"""Regression: MAE, RMSE and explained variance; the loss of quantiles; and whether a regressor has diverged.
 
 The cost of an update does not depend on the number of tasks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,56 @@ class Residuals(TaskSums):
 
 def _explained(error_spread: Any, target_spread: Any) -> Any:
     return np.where(target_spread > 0, 1 - ratio(error_spread, target_spread), np.nan)
+
+
+class QuantileLoss(TaskSums):
+    """The pinball loss at the levels of a learner's quantiles, its mean over them.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Of the learner's answers, one a column. A single answer is held against every level.
+    """
+
+    names = ("pinball",)
+
+    width = 2  # rows, losses
+
+    def __init__(self, levels: Sequence[float]) -> None:
+        super().__init__()
+        self.levels = levels
+
+    def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
+        """Add the losses up."""
+        self.add(code, n_tasks, 1.0, pinball_loss(truth, score, self.levels))
+
+    def values(self, n_tasks: int) -> dict[str, Values]:
+        """The means."""
+        rows, losses = self._sums[:n_tasks].T
+        return {"pinball": Values(float(ratio(losses.sum(), rows.sum())), ratio(losses, rows))}
+
+    def notes(self) -> list[str]:
+        """Which loss it is."""
+        if len(self.levels) == 1:
+            return [f"pinball is the loss of the quantile {self.levels[0]:g}"]
+        return [f"pinball is the mean loss of the quantiles {', '.join(f'{level:g}' for level in self.levels)}"]
+
+
+def pinball_loss(truth: FloatArray, score: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """(n,) the mean over levels p of p (y - q) where y is above the answer q, (1 - p) (q - y) elsewhere.
+
+    Examples
+    --------
+    >>> pinball_loss(np.array([3.0, 0.0]), np.array([[1.0, 2.0], [1.0, 2.0]]), [0.5, 0.9])
+    array([0.95, 0.35])
+    """
+    off, p = truth[:, None] - score.reshape(len(truth), -1), np.asarray(levels)
+    return np.asarray(np.maximum(p * off, (p - 1.0) * off).mean(axis=1))
+
+
+def nearest_to_median(score: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """(n,) of several answers a row that of the level nearest to 0.5, of two such levels the lower one."""
+    return score if score.ndim == 1 else score[:, int(np.abs(np.asarray(levels) - 0.5).argmin())]
 
 
 class Divergence:

@@ -354,10 +354,15 @@ class HedgedSharingRegressor(_Hedged, Regressor):
         """Several quantiles are wanted."""
         return not isinstance(self.target, str | numbers.Real)
 
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The levels of `target`; none for the mean."""
+        return read({"target": TARGET}, {"target": self.target}).target or ()
+
     def new_core(self) -> CoreLike:
         """The core of the mean, and around it that of quantiles if these are wanted."""
-        core, levels = super().new_core(), read({"target": TARGET}, {"target": self.target}).target
-        if levels is None:
+        core, levels = super().new_core(), self.quantiles
+        if not levels:
             return core
         return QuantileCore(core, levels, several=self.answers_several, pooled=self.relation == "pooled")
 
@@ -369,8 +374,8 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """R^2; of quantiles D^2, the share of the best constant's pinball loss that is saved, their mean."""
-        levels = read({"target": TARGET}, {"target": self.target}).target
-        if levels is None:
+        levels = self.quantiles
+        if not levels:
             return super().score(X, y, task, sample_weight)
         from sklearn.metrics import d2_pinball_score
 

@@ -149,7 +149,7 @@ def as_object(kind: type[Any], absent: Collection[str] = ()) -> Any:
     return msgspec.defstruct(kind.__name__, [*fields, *others], namespace={"__doc__": kind.__doc__})
 
 
-Answer, Receipt = as_object(contract.Answer, contract.BY_CONFORMAL), as_object(contract.Receipt)
+Answer, Receipt = as_object(contract.Answer, contract.OF_SOME), as_object(contract.Receipt)
 LabelReceipt, Worth = as_object(contract.LabelReceipt), as_object(contract.Worth)
 
 
@@ -212,6 +212,7 @@ class Model(TypedDict):
     parameters: Annotated[dict[str, Any], Meta(description="as JSON; what it has not, as Python writes it")]
     kind: Literal["binary", "multiclass", "regression"]
     labels: Annotated[list[Any], Meta(description="of a regression: none; of two, the second is positive")]
+    quantiles: Annotated[list[float], Meta(description="the levels of the quantiles that are answered, if they are")]
     columns: Annotated[dict[str, str | None], Meta(description="numeric, category, text or date")]
     unknown: Annotated[
         dict[str, int], Meta(description="columns that came and are not used, with the rows that had them")
@@ -234,8 +235,12 @@ class CountedTask(TypedDict):
 
     task: str | None
     rows: int
-    error: Annotated[float, Meta(description="share of mistakes; of a regression the mean absolute error")]
-    loss: NotRequired[Annotated[float, Meta(description="mean log-loss; of a regression the mean squared error")]]
+    error: Annotated[float, Meta(description="share of mistakes; of numbers the mean absolute error")]
+    loss: NotRequired[
+        Annotated[
+            float, Meta(description="mean log-loss; of numbers the mean squared error, of quantiles pinball loss")
+        ]
+    ]
     forecast: NotRequired[Annotated[float, Meta(description="mean probability, or number, that was forecast")]]
     happened: NotRequired[Annotated[float, Meta(description="what it was in the mean")]]
     auc: NotRequired[Annotated[float, Meta(description="of two labels that have both come: from 24 bins of forecasts")]]

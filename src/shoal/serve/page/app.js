@@ -28,9 +28,9 @@ function tell(text, isOff) {
 }
 
 function show(state) {
-  const isNumber = state.kind === "regression", m = state.model;
+  const isNumber = state.kind === "regression", m = state.model, isQuantile = m.quantiles.length > 0;
   const words = {
-    ...taskWords(m.task), isNumber, error: isNumber ? "mean absolute error" : "wrong", loss: isNumber ? "squared error" : "log-loss",
+    ...taskWords(m.task), isNumber, error: isNumber ? "mean absolute error" : "wrong", loss: isQuantile ? "pinball loss" : isNumber ? "squared error" : "log-loss",
     happened: isNumber ? "mean of what came" : state.kind === "binary" ? `share of ${state.positive}` : "share that was right",
   };
   $("title").textContent = m.name;
@@ -39,7 +39,7 @@ function show(state) {
   $("main").hidden = false; $("door").hidden = true;
   sentence($("sentence"), state, words);
   $("error-title").textContent = isNumber ? "Mean absolute error over time" : "Share of wrong forecasts over time";
-  $("loss-title").textContent = isNumber ? "Squared error over time" : "Log-loss over time";
+  $("loss-title").textContent = isQuantile ? "Pinball loss over time" : isNumber ? "Squared error over time" : "Log-loss over time";
   $("losses-part").hidden = !state.has_losses;
   $("calibration-part").hidden = !state.has_probabilities;
   $("calibration-note").textContent = `${state.kind === "binary" ? "What happened" : "How often the predicted label was right"}, against what was forecast, of 20 rows or more. On the line, forecasts can be taken at their word.`;
