@@ -71,6 +71,8 @@ def test_dir_shows_what_a_user_may_call() -> None:
         assert shown >= {"fit", "predict", "save", *parameters}
         others = {name for name in shown - parameters if not name.endswith(("_", "_request"))}
         assert others <= set(VERBS.split()), type(learner).__name__
+        requests = {name for name in shown if name.endswith("_request")}
+        assert {name.removeprefix("set_").removesuffix("_request") for name in requests} <= shown
 
 
 @pytest.mark.parametrize(

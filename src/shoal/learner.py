@@ -26,7 +26,7 @@ from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.explanations import Explanation, SimilarTask, explain, most_alike
 from shoal.model.importances import Importances, importances
 from shoal.model.model import Model
-from shoal.model.parameters import alike, hyper_parameters
+from shoal.model.parameters import alike, for_users, hyper_parameters
 from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
@@ -94,7 +94,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError("define baselines(): {'independent': a learner, 'pooled': a learner}")
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in INTERNAL.split()]
+        return for_users(super().__dir__(), INTERNAL)
 
     # ---- array verbs -------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from shoal.model import labels as label_codes
 from shoal.model import persistence
 from shoal.model.features import Features
 from shoal.model.labels import Labels
-from shoal.model.parameters import Readers, read
+from shoal.model.parameters import Readers, for_users, read
 from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
 from shoal.model.table import Table, read_table, validated
 from shoal.model.targets import TwoLabels
@@ -126,7 +126,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         return []
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in INTERNAL.split()]
+        return for_users(super().__dir__(), INTERNAL)
 
     # ---- verbs -------------------------------------------------------------------------------------------
 

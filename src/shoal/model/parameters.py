@@ -200,6 +200,13 @@ def hyper_parameters(learner: Any) -> tuple[Any, ...]:
     return values
 
 
+def for_users(names: Iterable[str], internal: str) -> list[str]:
+    """The attributes of a learner that `dir` shows: none of those, and no request of metadata for a missing verb."""
+    shown = set(names) - set(internal.split())
+    requests = {name: name.removeprefix("set_").removesuffix("_request") for name in shown if name.endswith("_request")}
+    return sorted(shown - {name for name, verb in requests.items() if verb not in shown})
+
+
 def alike(values: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     """Are they equal? The same object is, without a look at it."""
     try:
