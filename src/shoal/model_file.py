@@ -22,7 +22,7 @@ def load_learner(path: str | os.PathLike[str]) -> Learner:
 
 
 def _load(path: str | os.PathLike[str], trusted: Collection[str]) -> tuple[Learner, Any]:
-    """The learner, and what the file says of reading rows."""
+    """The learner, and the file's record of how rows are read."""
     with persistence.opened(path) as (header, arrays):
         return _restored(header, arrays, trusted), header["reading"]
 
@@ -51,7 +51,7 @@ def load_model(path: str | os.PathLike[str], trusted: Collection[str] = ()) -> t
 def load_named(
     path: str | os.PathLike[str], trusted: Collection[str] = ()
 ) -> tuple[Learner, Reading | None, Callable[[], list[str]]]:
-    """The two, and what gives the names of the features as files, data sets or rows had them; none if they have none.
+    """The two, and the names of the features as files, data sets or rows had them; none if they have none.
 
     The names of a table cost a reader of its rows, which most callers make themselves.
     """

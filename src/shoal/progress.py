@@ -81,7 +81,7 @@ class Bar:
             self._cell.update(self._bundle(self._total), raw=True)
 
     def update(self, done: int, result: str = "") -> None:
-        """Say that so many are done."""
+        """Show that n are done."""
         now = time.monotonic()
         self._text = said(done, self._total, self._unit, now - self._start, result)
         if self._bar is not None:

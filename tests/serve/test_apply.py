@@ -1,4 +1,4 @@
-"""Whose turn it is while a model becomes larger."""
+"""Predictions keep their turn while a model becomes larger."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from shoal.engine.arrays import FloatArray, IntArray
 
-GAP, ENOUGH = 1e-9, 1e-6  # relative duality gap of the interior point method: its aim, and what counts as converged
+GAP, ENOUGH = 1e-9, 1e-6  # relative duality gap of the interior point method: the aim, and the largest that will do
 STEPS = 100  # that it may take; some 20 are usual
 SMALL = 2e9  # multiplications in one of its steps: beyond, liblinear is faster
 VIOLATION = 1e-6  # of the optimality conditions that liblinear may leave, in units of margins
@@ -35,7 +35,7 @@ SMALLEST = 1e-100  # size of rows by whose square 1 can be divided
 NOTHING = 1e-15  # a row, or a direction, of this part of the largest weight, or size, changes no digit
 NEARLY = 0.995  # of the way to the boundary
 CENTRE = 0.5  # share of the complementarity that a step towards the central path aims to leave
-ROUGH, PATIENCE = 1e-3, 10  # from this gap on, so many steps without a smaller one mean that rounding errors rule
+ROUGH, PATIENCE = 1e-3, 10  # below this gap, 10 steps without a smaller one mean that rounding errors rule
 
 
 class Fit(NamedTuple):

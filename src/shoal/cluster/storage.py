@@ -80,7 +80,7 @@ def _name(i: int, content: bytes) -> str:
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:
-    """Read what `write` wrote.
+    """Read the folder that `write` wrote.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def kernel(
     disjoint : bool
         None of its arrays overlap. Without that promise, loops over more than three are not vectorised.
     alone : bool
-        False: unless Python calls it, it is optimised, and becomes machine code, only within its callers. What calls
+        False: unless Python calls it, it is optimised, and becomes machine code, only within its callers. A caller of
         many such functions compiles in two thirds of the time; a loop over all tasks may be 20 % slower there.
     """
 

@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Orders:
-    """What `compare_orders` found; `str()` gives the table, `to_frame()` a polars data frame.
+    """The result of `compare_orders`; `str()` gives the table, `to_frame()` a polars data frame.
 
     Orders of the same rows are no independent data: p-values and the critical difference say how much of a difference
     is the luck of the order, and not what other data would say.

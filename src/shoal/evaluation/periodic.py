@@ -110,7 +110,7 @@ class Retraining:
         weight = rounds.weight if len(rounds.weight) else np.ones(n)
         counting = np.flatnonzero(weight)  # the others are only answered
         while first < n:
-            due = np.searchsorted(counting, first) + max(every - self._since, 1)  # so many rows that count
+            due = np.searchsorted(counting, first) + max(every - self._since, 1)  # rows that count
             stop = n if due >= len(counting) else int(counting[due - 1]) + 1
             last = int(rounds.starts[np.searchsorted(rounds.starts, stop)])
             if len(out):

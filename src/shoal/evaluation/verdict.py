@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 class Harm(NamedTuple):
-    """The tasks that sharing harms, and what `shoal.Guarded` would have given them.
+    """The tasks that sharing harms, and their loss with `shoal.Guarded`.
 
     A task is harmed if the learner's log-loss, summed over its rows, is more than ln 2 nats above that of a model of
     its own. `Guarded` mixes both by Bayes: with losses L1 and L0 its loss is ``ln 2 - ln(exp(-L1) + exp(-L0))``, which
@@ -227,7 +227,7 @@ def _is_of_pairs(one: Comparison) -> bool:
 
 
 def _sentence(found: list[Comparison], first: Comparison, small: list[Comparison], n_tasks: int) -> str:
-    """The outcome and its size; what may be chance; what other scores and the smallest tasks say."""
+    """The outcome and its size; what may be chance; the other scores, and the smallest tasks."""
     if first.best is None or first.outcome == UNDECIDED:
         why = "there is one task, and nothing to share" if n_tasks == 1 else "too few tasks have a defined score"
         return f"No verdict: {why}."

@@ -223,7 +223,7 @@ class Labels:
 
 
 def cost_of(n: int) -> str:
-    """The cost of so many labels, for questions and messages."""
+    """The cost of a number of labels, for questions and messages."""
     return f"and each is a learner of its own: some {n} times the time and memory of one"
 
 

@@ -159,7 +159,7 @@ class FileStream(Iterator[Chunk]):
         return self._sources.total_bytes if self._sources else None
 
     def to_dict(self) -> State:
-        """What `open_stream(..., state=...)` needs to go on with another file, exactly; JSON can hold it."""
+        """The state with which `open_stream(..., state=...)` goes on with another file, exactly; JSON can hold it."""
         return {"family": self._family, "labels": self._labels.to_dict(), "reader": self._reader.to_dict()}
 
     def close(self) -> None:

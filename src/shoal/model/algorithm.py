@@ -12,7 +12,7 @@ from shoal.engine.rows import TASKS
 from shoal.model.explanations import Parts
 from shoal.model.parameters import Params, Readers
 
-State: TypeAlias = Any  # of any algorithm, for what serves several
+State: TypeAlias = Any  # of any algorithm, where code serves several
 Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels take
 
 FAILED = -1  # returned by a learn kernel where `Chunks.failure` has happened

@@ -58,7 +58,7 @@ class CoreLike(Protocol):
         """Answer rows."""
 
     def new_out(self, n_rows: int) -> FloatArray:
-        """An array for the decisions of so many rows."""
+        """An array for the decisions of n rows."""
 
     def updates(self, n_tasks: int) -> IntArray:
         """Updates of each task."""
@@ -165,7 +165,7 @@ class Core:
         return chunks.pieces is None and chunks.run is None and not self.may_fail
 
     def new_out(self, n_rows: int) -> FloatArray:
-        """An array for the decisions of so many rows."""
+        """An array for the decisions of n rows."""
         return np.empty(n_rows)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:

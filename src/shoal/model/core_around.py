@@ -1,4 +1,4 @@
-"""A core that holds another one: what it hands on, and numbers of its own for each task."""
+"""A core that holds another one: it hands calls on, and has numbers of its own for each task."""
 
 from typing import Any
 

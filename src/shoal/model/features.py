@@ -70,7 +70,7 @@ class Features:
             raise ValueError("this model learned from arrays without column names; expected an array, got a dict")
 
     def added(self, more: Iterable[Hashable] | int) -> Features:
-        """With more columns: new names, or so many for a model whose columns have none."""
+        """With more columns: new names, or their number for a model whose columns have none."""
         if isinstance(more, int | np.integer) and not isinstance(more, bool):
             if self.names is not None and more > 0:
                 raise ValueError("the model's columns have names; use add_features(names)")

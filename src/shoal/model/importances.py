@@ -13,14 +13,14 @@ from shoal.engine.rounds import Rounds
 from shoal.html_tables import html_table
 from shoal.model.explanations import Parts, bare, names_of
 
-MOST_ROWS = 1_000  # of more, so many are drawn at random
+MOST_ROWS = 1_000  # drawn at random, if there are more
 SHOWN = 10  # columns
 TITLES = ("share", "added", "shared", "own")
 CHANGE_TITLES = ("change", "before", "since", "share before", "share since")
 
 
 class Importance(NamedTuple):
-    """What a column adds, in the mean over rows; signs do not count."""
+    """The importance of a column: the size of its contribution, in the mean over rows."""
 
     column: Any
     share: float  # of what all columns add, from 0 to 1
@@ -30,7 +30,7 @@ class Importance(NamedTuple):
 
 
 class Importances(NamedTuple):
-    """What each column adds to decisions, the largest first; `str()` gives a table of ten columns.
+    """The contribution of each column to decisions, the largest first; `str()` gives a table of ten columns.
 
     A column's contribution to the decision on a row is that of its features in `explain_one`, of a pair of columns half
     to each; times the slope of the forecast (`learner.forecast_slopes`) it is what it adds to the probability or the
@@ -69,7 +69,7 @@ class ImportanceChange(NamedTuple):
 
 
 class ImportanceChanges(NamedTuple):
-    """What columns add before and since a row or a time, the largest change first; `str()` gives a table of ten."""
+    """Contributions of columns before and since a row or a time, the largest change first; `str()` gives ten."""
 
     since: Any
     rows: tuple[int, int]  # that were looked at, before and since
@@ -144,7 +144,7 @@ def importances(
     columns: Sequence[Any] | None,
     slopes: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
 ) -> Importances:
-    """What columns add to the forecasts of the rows of a table, by the core of each row's predicted label.
+    """Contributions of columns to the forecasts of a table's rows, by the core of each row's predicted label.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def importances(
 
 
 def drawn(n: int) -> IntArray:
-    """The numbers of n rows; of more than 1,000, of so many at random."""
+    """The numbers of n rows; of more than 1,000, those of 1,000 drawn at random."""
     return np.arange(n) if n <= MOST_ROWS else np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
 
 

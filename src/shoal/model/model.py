@@ -22,7 +22,7 @@ from shoal.model.tasks import TaskIndex
 from shoal.model.validation import are_valid, blocks, first_out_of_range
 
 ONE_ROUND = np.array([0, 1])
-COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
+COPY_PAYS = 8  # a model is copied for a rollback if the input is at least this many times as large
 INSTEAD = "give rows several times, or use HedgedSharing, MultitaskPerceptron or PassiveAggressive, which take weights"
 NO_TARGET = object()  # the y of a row to predict
 ZERO = np.zeros(1)  # the number that kernels get for it
@@ -318,7 +318,7 @@ class Model:
             self.core.enter(len(self.tasks))
 
     def forget_task(self, task: Hashable) -> None:
-        """Remove a task and what only it holds."""
+        """Remove a task and all that belongs to it alone."""
         if self.core.named_tasks:
             raise ValueError("the tasks of this model are those of its relation; none can be forgotten")
         if task not in self.tasks.column:

@@ -128,7 +128,7 @@ class UnknownLearner(ValueError):
 
 
 def name_of_class(kind: type[Any]) -> str:
-    """What `learner_class` finds the class by: a public learner's name, of another class its import path.
+    """The name by which `learner_class` finds the class: a public learner's name, else the import path.
 
     Raises
     ------

@@ -17,7 +17,7 @@ class Targets(Protocol):
         """Labels that the constructor's `classes=` declares."""
 
     def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, Any]:
-        """Targets as numbers, and what is known after them. Raises ValueError on bad targets; the row is named."""
+        """Targets as numbers, and the labels known after them. Raises ValueError on bad targets; the row is named."""
 
     def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """(1,) the number of one target, not to be written to; None if `encode` has to look at it."""

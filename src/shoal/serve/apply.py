@@ -60,7 +60,7 @@ class Counted(Protocol):
 
 
 class Live(NamedTuple):
-    """What answers, all of one moment."""
+    """The parts that answer, all of one moment."""
 
     served: ServedModel
     readers: Readers  # of rows to predict, with the columns of the last learned group
@@ -150,7 +150,7 @@ class Fold:
         self.offsets |= group.offsets
 
     def _change(self, position: int, change: Change, models: Models) -> None:
-        """Let other models answer and learn; what was replaced is then read only, and kept."""
+        """Let other models answer and learn; the replaced ones are kept, read only."""
         old, self.models = self.models.served, models
         with self.columns:  # nothing may be encoded meanwhile
             self.live = Live(models.served, models.served.readers())

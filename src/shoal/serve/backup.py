@@ -31,7 +31,7 @@ ATTEMPTS = 5  # while the service writes snapshots and drops what is older
 
 
 class Moved(Exception):
-    """The service has dropped meanwhile what was about to be copied."""
+    """The service has meanwhile dropped a file that was to be copied."""
 
 
 class Backup(NamedTuple):
@@ -84,7 +84,7 @@ def _write(folder: Path, log: Log, copy: Path, target: Path, opened: ExitStack) 
     behind.close()
     replaced = {*saved_context(snapshot).replaced}
     for name in sorted({name for name in named if name is not None} | replaced):
-        # What is replaced behind the snapshot, the log gives again.
+        # The log has the changes behind the snapshot.
         add(folder / MODELS / name, needed=name in named and (name.startswith(NEW) or name in replaced))
     for path in (folder / FORMAT_FILE, folder / BEGAN, folder / MODELS / TAKEN):
         add(path, needed=False)

@@ -523,7 +523,7 @@ class Engine:
 
 
 def _json(value: Any) -> Any:
-    """A parameter as JSON has it; what JSON has not, as Python writes it."""
+    """A parameter as JSON has it; of types that JSON lacks, as Python writes it."""
     if isinstance(value, list | tuple):
         return [_json(one) for one in value]
     is_plain = value is None or isinstance(value, bool | int | str)

@@ -29,7 +29,7 @@ from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
 LOOKED = 1_000  # stored predictions that are looked at between two commits
-SIBLINGS = 4  # after a commit of so many commands, the next one waits for more of them; a commit is expensive
+SIBLINGS = 4  # after a commit of this many commands, the next one waits for more of them; a commit is expensive
 GATHER_SECONDS = 0.001
 RETRY_SECONDS = 0.25  # between attempts to reach the database
 LINE_SECONDS = 60.0  # between two lines about one trouble
@@ -178,7 +178,7 @@ class LogWriter(threading.Thread):
         return commands
 
     def _predictions_that_came(self) -> list[Command]:
-        """Predictions whose rows wait for this commit: they need no check. What stands between them is held."""
+        """Predictions whose rows wait for this commit: they need no check. Commands between them are held."""
         found = list[Command]()
         with suppress(queue.Empty):
             while len(found) < MOST_COMMANDS:

@@ -136,7 +136,7 @@ class ModelFolder:
         self._written.mkdir(parents=True, exist_ok=True)
 
     def tidy(self) -> None:
-        """Delete what a killed process left."""
+        """Delete the files that a killed process left."""
         for part in self._written.glob(f"*{PART}"):
             part.unlink()
 

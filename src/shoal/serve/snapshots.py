@@ -78,7 +78,7 @@ class Snapshots:
         folder.mkdir(parents=True, exist_ok=True)
 
     def tidy(self) -> None:
-        """Delete what a killed process left."""
+        """Delete the files that a killed process left."""
         for part in self._folder.glob("*.part"):
             part.unlink()
 

@@ -147,7 +147,7 @@ class Twin:
         self.awake[22:] *= self.crosses
 
     def ask(self, x: np.ndarray, k: int) -> None:
-        """Margins of all experts, their logits with those of young tasks leaning, and their forecasts."""
+        """Margins of all experts, their logits, shrunk in tasks of few rows, and their forecasts."""
         self.z, self.norm = self.scaled(x)
         self.wake(x, k)
         self.at = np.concatenate([[0], 1 + np.flatnonzero(x)])

@@ -33,7 +33,7 @@ from shoal.model.parameters import Readers, below_one, between, from_keywords, o
 
 BLOCK = 1024  # rows of a kernel matrix at a time
 MOST_SWEEPS = 500  # of one estimation
-PATIENCE = 3  # so many weak vectors in a row complete a set
+PATIENCE = 3  # weak vectors in a row that complete a set
 SPANNED = 1e-10  # of k(c, c): a smaller remainder of a row is rounding error, so the set spans the row
 
 

@@ -181,7 +181,7 @@ def _rows_of(chunks: Iterable[Chunk], only: str | None) -> Iterator[tuple[int, i
 def _explain_columns(
     data: Sequence[str], learner: Learner, rows: Iterable[Chunk], names: Callable[[int], Any], options: ExplainOptions
 ) -> None:
-    """What columns add in the mean over the first rows, and in the tasks that most of them are of."""
+    """Contributions of columns in the mean over the first rows, and in the tasks that most of them are of."""
     n = learner.n_features_in_
     X, tasks = _first_rows(data, rows, n, options)
     columns: list[Any] = [None if name == CONSTANT else name for name in map(names, range(n))]
@@ -199,7 +199,7 @@ def _explain_columns(
 
 
 def _explain_changes(data: Sequence[str], table: TableModel, rows: FileStream, options: ExplainOptions) -> None:
-    """What columns add before and since a row or a time."""
+    """Contributions of columns before and since a row or a time."""
     n, by_row = table.learner.n_features_in_, str(options.since).isdigit()
     column = next(iter(_times(table, options)), None)
     cut: Since | None = None

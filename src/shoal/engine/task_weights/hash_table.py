@@ -180,7 +180,7 @@ def write_key(tables: Tables, feature: np.uint32, k: int) -> None:
 
 @kernel
 def put_all(tables: Tables, task: int, n: int) -> None:
-    """Take in the n pairs that wait, none of which is in the task's table; `make_capacity` came first."""
+    """Insert the n queued pairs, none of which is in the task's table; `make_capacity` came first."""
     start, size = place_of(tables, task)
     for k in range(n):
         take_slot(tables, start, size, np.uint32(tables.waiting[FEATURE, k]), k)
@@ -327,7 +327,7 @@ def without_task(tables: Tables, task: int) -> None:
 
 
 def of_task(tables: Tables, task: int) -> tuple[IntArray, NDArray[Any]]:
-    """The features that occur in a task, and what their slots hold."""
+    """The features that occur in a task, and the contents of their slots."""
     first, last, slots = tables.start[task], tables.start[task] + tables.size[task], slots_of(tables)
     groups = tables.words.reshape(-1, WORDS)[first:last]
     keys, taken = groups[:, :slots], groups[:, :slots] != FREE

@@ -10,7 +10,7 @@ from shoal.engine.task_weights.hash_table import Tables, of_task
 
 
 def sorted_pairs(tables: Tables, task: int) -> tuple[IntArray, NDArray[Any]]:
-    """The features that occur in a task, in order, and what their slots hold."""
+    """The features that occur in a task, in order, and the contents of their slots."""
     features, held = of_task(tables, task)
     order = np.argsort(features)
     return features[order], held[order]

@@ -16,7 +16,7 @@ from shoal.learner import logistic
 
 
 def log_losses(logits: FloatArray, positive: Any) -> FloatArray:
-    """-ln of the probability that each row's logit gave to what came."""
+    """-ln of the probability that each row's logit gave to its label."""
     return np.asarray(np.logaddexp(0.0, np.where(positive, -logits, logits)))
 
 

@@ -241,7 +241,7 @@ def _name(metric: Any) -> str:
 
 
 def _as_scorer(metric: Any) -> Scorer:
-    """A function of the truth and what is predicted as a scorer; a scorer as it is."""
+    """A function of truth and prediction as a scorer; a scorer as it is."""
     from sklearn.metrics import make_scorer
 
     if _first_argument(metric) not in TRUTH:

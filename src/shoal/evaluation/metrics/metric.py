@@ -35,7 +35,7 @@ class Metric(Protocol):
         """Take in a piece of the stream."""
 
     def absorb(self, later: Self, n_tasks: int) -> None:
-        """Merge what another of its kind has seen after it; do not use `later` afterwards."""
+        """Merge the sums of another of its kind, which saw later rows; do not use `later` afterwards."""
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """The values so far, by name."""

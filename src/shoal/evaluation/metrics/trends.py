@@ -8,7 +8,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.metric import grown, ratio
 from shoal.learner import logistic
 
-PARTS = 16  # at most; when there are so many, two become one
+PARTS = 16  # at most; when there are 16, each two become one
 FIRST_PART = 64  # rows
 
 
@@ -25,7 +25,7 @@ class TaskTrends:
 
     def __init__(self, kind: str, *, has_probabilities: bool) -> None:
         self._kind, self._has_probabilities = kind, has_probabilities
-        self._means = np.zeros((16, 3))  # rows, sums of forecasts and of what happened
+        self._means = np.zeros((16, 3))  # rows, sums of forecasts and of outcomes
         self._parts = [np.zeros((16, 2))]  # rows and errors
         self._size, self._rows = FIRST_PART, 0  # of a part; in the last one
 
@@ -46,7 +46,7 @@ class TaskTrends:
                 self._begin(n_tasks)
 
     def _read(self, truth: FloatArray, score: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Forecast, what happened, and the error."""
+        """Forecast, outcome and error."""
         if self._kind == "regression":
             return score, truth, np.abs(truth - score)
         if self._kind == "multiclass":
@@ -65,7 +65,7 @@ class TaskTrends:
         self._rows = 0
 
     def means(self, n_tasks: int) -> FloatArray:
-        """(n_tasks, 2): the mean forecast, and the mean of what happened."""
+        """(n_tasks, 2): the mean forecast, and the mean outcome."""
         sums = grown(self._means, n_tasks)[:n_tasks]
         return np.asarray(ratio(sums[:, 1:], sums[:, :1]))
 

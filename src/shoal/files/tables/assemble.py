@@ -17,7 +17,7 @@ from shoal.engine.compile import kernel
 from shoal.files.saved_state import State, check_state
 from shoal.files.tables.words import Bags
 
-FEW = 24  # insertion sorts up to so many features faster than a radix sort
+FEW = 24  # up to this number of features, insertion sort is faster than radix sort
 LOGS = np.array([math.log1p(count) for count in range(256)])
 Csr = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]  # indptr, indices, data
 T = TypeVar("T")

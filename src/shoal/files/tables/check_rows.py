@@ -98,7 +98,7 @@ class RowReader:
     learns : bool
         Whether columns and features may be new.
     most_columns : int, optional
-        Further columns than so many are not used. [default: each new column is learned]
+        The most columns that are used. [default: each new column is learned]
     task_type : str, optional
         The type in which the ids of tasks came first.
     """

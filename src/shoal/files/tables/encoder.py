@@ -335,7 +335,7 @@ class StreamEncoder:
         return [name for name in known if name not in given], [name for name in names if name not in known]
 
     def matched(self, frame: pl.DataFrame, most_columns: int) -> pl.DataFrame:
-        """The columns that are known, and new ones up to so many in all; the others are counted, and absent ones.
+        """The columns that are known, and new ones up to a number in all; the others are counted, and absent ones.
 
         Raises ValueError if columns must be those that are known, and are not.
         """

@@ -50,7 +50,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Refuse tables whose columns are not those of the first one. By default an absent column is missing values and
         an unknown one is not used; a warning names each once, and `notes_` counts their rows.
     new_columns : int
-        `partial_fit` learns so many columns that come later.
+        The most columns that `partial_fit` learns beyond those of `fit`.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from shoal.files.messages import LIKELY, plural
 
 SHOWN = 5  # columns in the note on a row
-MOST = 1_000  # columns that are counted: who sends rows may make up any number
+MOST = 1_000  # columns that are counted: a sender of rows may make up any number
 
 
 class Unmatched:

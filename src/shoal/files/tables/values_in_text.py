@@ -36,8 +36,8 @@ class Notation(NamedTuple):
     """How a file writes its values."""
 
     strings: bool = True  # the format has strings only, so numbers have to be recognized
-    decimal: str | None = None  # None: what each column has
-    date_format: str | None = None  # None: what each column has
+    decimal: str | None = None  # None: found for each column
+    date_format: str | None = None  # None: found for each column
     missing: tuple[str, ...] = ()  # words for missing values beside MISSING
     points: bool = False  # numbers with a decimal point are read in any case, as JSON writes them
 

@@ -63,7 +63,7 @@ class Tasks(NamedTuple):
 
 
 def new_forests(n_columns: int) -> Forests:
-    """Untrained, of so many columns."""
+    """Untrained forests for this number of columns."""
     trees = N_TREES if n_columns > 0 else 0
     splits = (2, trees, N_LEAVES - 1)
     return Forests(

@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 def new_state(n_tasks: int, n_rows: int = 0, n_columns: int = 0) -> State:
-    """Nothing learned, with room for so many rows of so many columns; `extended` gives more."""
+    """A state that has learned nothing, with room for these numbers of rows and columns; `extended` gives more."""
     counters = np.zeros(N_COUNTERS, np.int64)
     counters[DUE] = FIRST_ROWS
     return State(
@@ -79,7 +79,7 @@ def extended(state: State, n: int, d: int) -> State:
 
 
 def in_room(state: State, n_rows: int, n_columns: int) -> State:
-    """The same with room for so many rows and columns; scratch is new."""
+    """The same with room for these numbers of rows and columns; scratch is new."""
     larger = new_state(0, n_rows, n_columns)
     forests = _in(state.forests, larger.forests)
     training: Training = _in(state.training, larger.training)
@@ -173,7 +173,7 @@ def unpack(packed: Packed) -> State:
 
 @kernel(entry=True)
 def _restore(n_coded: int, n_frozen: int, state: State) -> None:
-    """Fill what is not saved."""
+    """Fill the arrays that are not saved."""
     forests = state.forests
     for side in range(2):
         fill_sets(side, forests)
@@ -184,7 +184,7 @@ def _restore(n_coded: int, n_frozen: int, state: State) -> None:
 
 
 def check(packed: Packed, n_tasks: int) -> None:
-    """Raise ValueError unless what kernels index with is in range."""
+    """Raise ValueError unless all that kernels index with is in range."""
     counters, (n, n_columns), sizes = packed.counters, packed.values.shape, packed.sizes
     if (counters < 0).any() or counters[SIDE] > 2 or n_columns > MOST_COLUMNS + 1:
         raise ValueError("counts of its trees are out of range")

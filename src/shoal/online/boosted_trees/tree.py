@@ -59,7 +59,7 @@ class Training(NamedTuple):
     ratios: Annotated[FloatArray, ROW]  # (64,) of tasks' places: gradient over curvature
     places: Annotated[IntArray, ROW]  # (64,) sorted by them
     sample: Annotated[ValueArray, ROW]  # (4096,)
-    units: Annotated[FloatArray, ROW]  # (3,) largest weight, and what one of the 17 bits is of gradient and curvature
+    units: Annotated[FloatArray, ROW]  # (3,) largest weight, and the units of the 17 bits of gradient and curvature
 
 
 def new_training(n_rows: int, n_columns: int) -> Training:
@@ -193,7 +193,7 @@ def _find_split(leaf: int, n_columns: int, training: Training) -> None:
     training.gains[leaf] = 0.0
     if n < 2.0 * LEAST_ROWS:
         return
-    least = max(LEAST_ROWS * (slopes & CURVATURE) / n, 1.0)  # the curvature of so many rows, by the leaf's mean
+    least = max(LEAST_ROWS * (slopes & CURVATURE) / n, 1.0)  # the curvature of LEAST_ROWS rows, by the leaf's mean
     for c in range(n_columns):
         if training.common[c] == -2:
             continue

@@ -107,12 +107,12 @@ def columns_after(rounds: Rounds, first: int, last: int, used: int, columns: Col
 
 
 def side_for(need: int, side: int) -> int:
-    """The side of matrices that have room for so many columns, at least a quarter more than before if it grows."""
+    """The side of matrices with room for this number of columns, at least a quarter more than before if it grows."""
     return side if need <= side else max(whole_turns(need), whole_turns(side + side // 4))
 
 
 def few_features(setup: Setup, have: Size, need: Size) -> Size:
-    """Capacity for features, of which matrices allow only so many."""
+    """Capacity for features, whose number matrices limit."""
     if need.features > MOST_FEATURES:
         raise ValueError(
             f"X has {need.features} features, and full matrices take at most {MOST_FEATURES}: use HedgedSharing, or "

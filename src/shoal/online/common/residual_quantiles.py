@@ -59,7 +59,7 @@ TINY = 1e-12
 
 
 class Head(NamedTuple):
-    """What is learned, and the levels."""
+    """The learned numbers, and the levels."""
 
     common: FloatArray  # (15,)
     levels: FloatArray  # (levels, 20)
@@ -166,7 +166,7 @@ def pinball(y: float, q: float, p: float) -> float:
 def step_level(
     rounds: Rounds, row: int, level: int, f: float, h: float, unit: float, size: float, head: Head, scratch: Scratch
 ) -> None:
-    """Move what a level's answers go by."""
+    """Move the numbers of a level by a row."""
     q = ask_level(rounds, row, level, f, unit, size, head, scratch)
     y, p, numbers = rounds.y[row], head.wanted[level], head.levels[level]
     said, n, mine = scratch.said, head.common[ROWS], head.own[rounds.task[row]]

@@ -45,8 +45,8 @@ from shoal.online.hedged_sharing.linear import WIDTH, G, H
 from shoal.online.hedged_sharing.row import (
     N_CROSSED,
     Block,
+    DenseMargins,
     N,
-    Said,
     Scratch,
     Settings,
     Work,
@@ -100,7 +100,7 @@ def learn_rounds(
     settings: Settings,
     state: Mixed,
     decisions: FloatArray,
-    said: Said,
+    of_dense: DenseMargins,
     part: Part,
     end: int,
     block: Block,
@@ -121,7 +121,9 @@ def learn_rounds(
                 here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
                 h, bounds = weight_of(rounds, row) if learns else 0.0, row_bounds(rounds, row)
                 if part.prepares:
-                    new = read_row(rounds, row, bounds, settings, state, said.again if learns else said.margins, here)
+                    new = read_row(
+                        rounds, row, bounds, settings, state, of_dense.again if learns else of_dense.margins, here
+                    )
                     if h > 0.0:
                         learn_ahead(rounds, row, bounds, new, h, settings, state, here)
                 if part.learns:
@@ -138,17 +140,25 @@ def learn_rounds(
 
 
 @kernel(entry=True)
-def decide(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, said: Said, work: Work) -> None:
+def decide(
+    rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, of_dense: DenseMargins, work: Work
+) -> None:
     for row in range(len(decisions)):
-        decisions[row] = decide_row(rounds, row, settings, state, said, work)
+        decisions[row] = decide_row(rounds, row, settings, state, of_dense, work)
 
 
 @kernel(entry=True)
 def learn(
-    rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, said: Said, work: Work, part: Part
+    rounds: Rounds,
+    settings: Settings,
+    state: Mixed,
+    decisions: FloatArray,
+    of_dense: DenseMargins,
+    work: Work,
+    part: Part,
 ) -> int:
     end = part.last if part.last >= 0 else len(rounds.starts) - 1
-    return learn_rounds(rounds, settings, state, decisions, said, part, end, part.block, work)
+    return learn_rounds(rounds, settings, state, decisions, of_dense, part, end, part.block, work)
 
 
 WHOLE = Part(0, -1, True, True, new_block(0, np.zeros(0, np.int64), 0, 0))  # row by row
@@ -164,12 +174,12 @@ def run(step: Callable[..., int], rounds: Rounds, setup: Setup) -> int:
     return pipeline.run(part_of, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
 
-ASLEEP = Said(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
+ASLEEP = DenseMargins(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
 PIECE, FIRST_PIECE = 2**12, 2**6  # rows; of a wide stream the first ones may be all dense rows that there are
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
-    """Rows of which the experts on dense rows have said, and learned, theirs; a thread does the next meanwhile."""
+    """Rows that the experts on dense rows have answered and learned; a thread does the next meanwhile."""
     n, ask = len(rounds.task), partial(_ask, setup, rounds, learns)
     piece, dense = ask(0, state.dense), state.dense
     if piece.last == n:
@@ -204,16 +214,18 @@ def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -
     scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
     if not learns:
         answered(piece, told, dense, margins, scratch.dense)
-        return Piece(first, last, piece, settings, {}, (Said(margins, margins), scratch.row))
+        return Piece(first, last, piece, settings, {}, (DenseMargins(margins, margins), scratch.row))
     again = margins if len(piece.starts) - 1 == last - first else margins.copy()
     after = learned(piece, told, dense, margins, again, scratch.dense)
     if sleeps(after, told.most):
         after = asleep(after, regression=told.regression)
-    return Piece(first, last, piece, settings, {} if after is dense else {"dense": after}, (Said(margins, again),))
+    return Piece(
+        first, last, piece, settings, {} if after is dense else {"dense": after}, (DenseMargins(margins, again),)
+    )
 
 
 def _end(rounds: Rounds, learns: bool, first: int, most: int) -> int:
-    """Where the piece ends: so many rows on, or behind its first round if rows are learned and that is longer."""
+    """Where a piece of at most `most` rows ends; if rows are learned, not before the end of its first round."""
     n = len(rounds.task)
     if first + most >= n:
         return n
@@ -227,7 +239,7 @@ def _scratch(setup: Setup, rounds: Rounds) -> Scratch:
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
-# What levels and effects may cost, in squares of columns, and training trees, in additions to a histogram.
+# The most that levels and effects may cost, in squares of columns, and training of trees, in additions to a histogram.
 EFFORTS = {
     "fast": (5e7, Effort(-np.inf, 1.0)),
     "auto": (5e7, Effort(6e8, 500.0)),
@@ -254,11 +266,11 @@ def settings_of(p: Params, *, regression: bool) -> Settings:
 
 
 def count_features(_: Setup, state: State) -> None:
-    """A feature that another copy has seen has come: who counts places for features must not find more than came."""
+    """Count the features that any copy has seen: more places than these must not be found."""
     state.seen[FEATURES] = min(int(np.count_nonzero(state.scale.features[:, 1])), FEW_FEATURES + 1)
 
 
-# Of copies that learned different tasks: what is averaged, and what is added up. Each keeps the rest.
+# Of copies that learned different tasks: the arrays that are averaged, and those that are added up.
 MEANS = ("shared", "weights", "slow", "trusts", "crossed.shared", "scale.features", "scale.recent")
 TOTALS = ("scale.sums", "surprises")
 LABELS = Algorithm[State](

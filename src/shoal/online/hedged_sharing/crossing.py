@@ -264,7 +264,7 @@ def new_crossed(n_tasks: int, n_features: int, own_size: int, dtype: Any) -> Cro
 
 
 def resized(crossed: Crossed, n_tasks: int, n_features: int) -> Crossed:
-    """Empty, but the tables, for so many tasks and features."""
+    """Arrays of zeros for this number of tasks and features, with the tables as they are."""
     bins = new_bins(n_features)
     return crossed._replace(bins=bins, serial=np.zeros(n_tasks, np.int64), last=np.zeros(1, np.int64))
 
@@ -291,7 +291,7 @@ def step_crossed(
     n: int, crossed: CrossedRow, serial: int, row: Row, forecasts: Forecasts, shared: NDArray[np.float64],
     own: NDArray[np.float64], lanes: Lanes, parts: int,
 ) -> None:  # fmt: skip
-    """Move what all tasks share, what the task has, or both."""
+    """Move the shared weights, the task's own, or both."""
     fill_columns(n, crossed.x, row, parts, PLAN, lanes)
     fill_scales(WIDTH, WIDTH, row, forecasts, PLAN, lanes, True)
     room = lanes.columns.shape[1]
@@ -328,7 +328,7 @@ def blank(n_tasks: int, n_features: int, dtype: Any) -> PackedCrossed:
 
 
 def unpack(packed: PackedCrossed, own_size: int) -> Crossed:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     bins, n = packed.bins, len(packed.bins.taken)
     found = new_crossed(0, 0, own_size, packed.own.dtype)
     whole = found.bins._replace(occurred=bins.occurred, numeric=bins.numeric, counters=bins.counters)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
 from shoal.engine.rounds import Rounds, cut
-from shoal.engine.rows import row_bounds, weight_of
+from shoal.engine.rows import feature_at, row_bounds, weight_of
 from shoal.engine.rows import whole_turns as whole_lanes
 from shoal.online import boosted_trees
 from shoal.online.boosted_trees import FIRST_COLUMN, LANES, STAGES, Effort
@@ -87,7 +87,7 @@ class Columns(NamedTuple):
     """How rows become columns, and full matrices."""
 
     full: Full
-    scale: Scale  # of rows: what the other experts' is
+    scale: Scale  # of rows, as the other experts have it
     targets: FloatArray  # (8,) as theirs
     seen: IntArray  # (3,) as theirs
 
@@ -138,7 +138,7 @@ class Rows(NamedTuple):
 
 
 def new_rows(n: int) -> Rows:
-    """Room for so many."""
+    """Room for n rows."""
     reals, ints = np.zeros((3, n)), np.zeros((2, n), np.int64)
     return Rows(np.zeros((n, SIDE)), np.zeros((n, MOST_TREES)), ints[0], ints[1], reals[0], reals[1], reals[2])
 
@@ -148,7 +148,7 @@ FILTERS, IMPLICIT_TOO, FORESTS = 1, 2, 4  # groups that a row is for, by bits: l
 
 @kernel(entry=True)
 def groups_for(features: int, rows: int, settings: DenseSettings) -> int:
-    """Groups beside full matrices that are there when so many features and rows have come."""
+    """Groups beside full matrices, given the numbers of features and rows so far."""
     if features > settings.most:
         return 0
     found = 0
@@ -180,7 +180,7 @@ class GroupWork(NamedTuple):
 
 
 def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
-    """For rows of so many entries."""
+    """Scratch for rows of at most `longest` entries."""
     n, few = whole_lanes(longest + 1), whole_lanes(SIDES[-1])
     reals, vectors, matrices = np.zeros((4, n)), np.zeros((5, SIDE)), np.zeros((2, SIDE, SIDE))
     return GroupWork(
@@ -212,7 +212,7 @@ def read_rows(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
     here: Reading,
 ) -> int:  # fmt: skip
-    """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
+    """Read rows from `begin` on and learn them here; return the first row for which there was no room."""
     columns, room, new_effects = dense.columns, room_of(settings, dense), 0
     for row in range(begin, len(margins)):
         if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
@@ -240,7 +240,7 @@ def read(
     here: Reading,
     margins: FloatArray,
 ) -> int:
-    """Scale a row, fill the margins of full matrices and what other groups need; return its entries."""
+    """Scale a row, fill the margins of full matrices and the inputs of other groups; return its entries."""
     for i in range(len(margins)):
         margins[i] = np.nan
     rows.groups[row], rows.h[row] = 0, 0.0
@@ -464,7 +464,7 @@ def room_of(settings: DenseSettings, dense: Dense) -> Room:
 def has_room(
     rounds: Rounds, row: int, n: int, new_effects: int, settings: DenseSettings, columns: Columns, room: Room
 ) -> bool:
-    """Whether a row fits; with it and those before it the groups have n rows to learn and so many new effects."""
+    """Whether a row fits, when with it the groups have n rows to learn and this number of new effects."""
     full, features, task = columns.full, features_with(rounds, row, columns), rounds.task[row]
     if features > settings.most:  # all groups sleep on it
         return True
@@ -494,18 +494,15 @@ def features_with(rounds: Rounds, row: int, columns: Columns) -> int:
 @kernel(alone=False)
 def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
     """Entries of a row whose feature has no column."""
-    new = 0
-    if rounds.width > 0:
-        for j in range(rounds.width):
-            new += int(rounds.values[row * rounds.width + j] != 0.0 and full.place[j] == 0)
-    else:
-        for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-            new += int(full.place[rounds.indices[p]] == 0)
+    new, (first, last) = 0, row_bounds(rounds, row)
+    for p in range(first, last):
+        has_none = full.place[feature_at(rounds, row, p)] == 0
+        new += int(has_none and (rounds.width == 0 or rounds.values[p] != 0.0))
     return new
 
 
 def rows_for(n: int, work: GroupWork) -> Rows:
-    """Room for a piece of so many."""
+    """Room for a piece of n rows."""
     return work.single if n == 1 else new_rows(n)
 
 
@@ -519,7 +516,7 @@ def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: Flo
 def learned(
     rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray, work: GroupWork
 ) -> Dense:
-    """Fill the margins of rows, and learn them; what is learned, in larger arrays where it has to be.
+    """Fill the margins of rows and learn them; return the state, in larger arrays where it had to grow.
 
     All rows of a round are answered before any of them is learned, and each `again` before itself is learned.
     """
@@ -623,7 +620,7 @@ def check(packed: PackedDense, n_tasks: int) -> None:
 
 
 def unpack(packed: PackedDense) -> Dense:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     return Dense(
         packed.columns._replace(full=kalman.unpack(packed.columns.full)),
         task_levels.unpack(packed.levels),

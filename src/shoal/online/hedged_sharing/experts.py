@@ -45,26 +45,26 @@ class Expert(NamedTuple):
     divided: bool = True
     labels_only: bool = False  # of real targets it would equal another expert
     targets_only: bool = False
-    leans_on: str = ""  # while its task is young
+    shrinks_to: str = ""  # in a task of few rows
 
 
 PLAIN = (  # on the scaled row
     Expert("newton-pooled-undivided", POOLED, NEWTON, 0.1, divided=False, labels_only=True),
     Expert("newton-pooled", POOLED, NEWTON, 0.1),
     Expert("newton-together", TOGETHER, NEWTON, 1.0),
-    Expert("newton-own", OWN, NEWTON, 0.1, divided=False, leans_on="newton-pooled"),
+    Expert("newton-own", OWN, NEWTON, 0.1, divided=False, shrinks_to="newton-pooled"),
     Expert("adagrad-pooled", POOLED, ADAGRAD, 3.0),
     Expert("adagrad-together", TOGETHER, ADAGRAD, 3.0),
-    Expert("adagrad-own", OWN, ADAGRAD, 3.0, leans_on="adagrad-pooled"),
+    Expert("adagrad-own", OWN, ADAGRAD, 3.0, shrinks_to="adagrad-pooled"),
     Expert("constant-pooled", POOLED, CONSTANT, 0.4),
     Expert("constant-together", TOGETHER, CONSTANT, 0.1),
-    Expert("constant-own", OWN, CONSTANT, 1.6, leans_on="constant-pooled"),
+    Expert("constant-own", OWN, CONSTANT, 1.6, shrinks_to="constant-pooled"),
     Expert("constant-pooled-fast", POOLED, CONSTANT, 1.6),
     Expert("adagrad-pooled-slow", POOLED, ADAGRAD, 0.3),
 )
 FULL = (  # on the scaled row, with full matrices
     Expert("full-pooled", POOLED, KALMAN, 0.05),
-    Expert("full-own", OWN, KALMAN, 1e-5, leans_on="newton-pooled"),
+    Expert("full-own", OWN, KALMAN, 1e-5, shrinks_to="newton-pooled"),
 )
 DENSE_ROWS = (  # on the row by columns: see `dense`, whose margins come in this order
     Expert("levels", TOGETHER, DENSE),
@@ -81,7 +81,7 @@ CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-pooled", POOLED, NEWTON, 0.1),
     Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
     Expert("crossed-adagrad-together", TOGETHER, ADAGRAD, 1.0),
-    Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, leans_on="crossed-newton-pooled"),
+    Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, shrinks_to="crossed-newton-pooled"),
     Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
     Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
@@ -91,25 +91,25 @@ FIRST_DENSE, FIRST_CROSSED = len(PLAIN), len(PLAIN) + len(DENSE_ROWS)
 
 LINEAR = [e for e, expert in enumerate(EXPERTS) if expert in PLAIN + FULL]  # on the scaled row
 _NAMES = [expert.name for expert in EXPERTS]
-LEANING = tuple(e for e, expert in enumerate(EXPERTS) if expert.leans_on)  # own experts ...
-LEANS_ON = tuple(_NAMES.index(EXPERTS[e].leans_on) for e in LEANING)  # ... and the pooled one of each
+SHRUNK = tuple(e for e, expert in enumerate(EXPERTS) if expert.shrinks_to)  # own experts ...
+TOWARD = tuple(_NAMES.index(EXPERTS[e].shrinks_to) for e in SHRUNK)  # ... and the pooled one of each
 
-# What is computed of all experts at once has three numbers before theirs: the first of those leaning of logits, and
-# the mixtures and 1 of inputs of the second mixing. Up to `levels` they fill whole turns of SIMD loops, and are all
-# that there is where the others sleep.
+# Arrays of a number for each expert begin with three others: logits with the first of those that shrink, inputs of the
+# second mixing with the two mixtures and 1. Up to `levels` they fill whole turns of SIMD loops; where the other experts
+# sleep, the rest of an array is not used.
 OF_TASK, OF_ALL, ONE = range(3)  # of the inputs
-HEAD = max(3, sum(e <= FIRST_DENSE for e in LEANING))
-LEANED = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(LEANING)))
-N_LOGITS, N_INPUTS = N_EXPERTS + len(LEANING), HEAD + N_EXPERTS
+HEAD = max(3, sum(e <= FIRST_DENSE for e in SHRUNK))
+SHRUNK_AT = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(SHRUNK)))
+N_LOGITS, N_INPUTS = N_EXPERTS + len(SHRUNK), HEAD + N_EXPERTS
 FEW = HEAD + FIRST_DENSE + 1
 
 
-LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # who takes part: all experts, those of own weights, the pooled ones
+LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # the experts that take part: all, those of own weights, the pooled ones
 NEVER, NARROW, ALWAYS = range(3)  # when crossed rows are made
 # Positions in `seen`: entries of the first DECIDING rows, rows, features up to one more than matter.
 SEEN_ENTRIES, SEEN_ROWS, FEATURES = range(3)
 FEW_ENTRIES, FEW_FEATURES, DECIDING = 32, 256, 1000
-SHARED_PART, OWN_PART = 1, 2  # what learns
+SHARED_PART, OWN_PART = 1, 2  # the parts that learn
 SHARING = np.array([expert.sharing for expert in EXPERTS])
 LABELS_ONLY = np.array([expert.labels_only for expert in EXPERTS])
 TARGETS_ONLY = np.array([expert.targets_only for expert in EXPERTS])
@@ -158,7 +158,7 @@ def is_narrow(n: int, new: int, seen: IntArray) -> bool:
 
 @kernel(alone=False)
 def is_wide_for_good(new: int, seen: IntArray) -> bool:
-    """Whether no row will be narrow again; so many features are new in this one."""
+    """Whether no row will be narrow again, given the number of new features in this one."""
     return seen[SEEN_ROWS] >= DECIDING and not is_narrow(1, new, seen)
 
 

@@ -1,4 +1,4 @@
-"""What features, and pairs of them, add to a decision of hedged sharing.
+"""The contributions of features, and of pairs of them, to a decision of hedged sharing.
 
 The answer is a mixture of linear experts, f = q(u_1, ..., u_n), u_e their forecasts. Each expert gets the share
 
@@ -59,8 +59,6 @@ from shoal.online.hedged_sharing.experts import (
     FIRST_DENSE,
     HEAD,
     INDEPENDENT,
-    LEANING,
-    LEANS_ON,
     LEARNED,
     N_EXPERTS,
     N_INPUTS,
@@ -69,6 +67,8 @@ from shoal.online.hedged_sharing.experts import (
     OF_TASK,
     ONE,
     SEEN_ROWS,
+    SHRUNK,
+    TOWARD,
     is_narrow,
     taking_part,
 )
@@ -77,8 +77,8 @@ from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
 from shoal.online.hedged_sharing.row import (
     N_CROSSED,
     NEAR,
+    DenseMargins,
     N,
-    Said,
     Settings,
     Work,
     constant_input,
@@ -217,7 +217,7 @@ def _weights(plan: Plan, shared: NDArray[np.float64], own: NDArray[np.float64]) 
 
 @kernel(entry=True)
 def explain_trees(d: int, raw: FloatArray, task: int, trees: boosted_trees.State, out: FloatArray) -> None:
-    """Of each expert what no column moves, and what columns do: the task, its mean, its last value, the row's."""
+    """Of each expert its constant part, and those of columns: the task, its mean, its last value, the row's."""
     for i in range(len(out)):
         out[i, 0] = boosted_trees.explain(d, raw, task, STAGES[i], trees, out[i, 1:])
 
@@ -241,7 +241,7 @@ def _parts_of_row(setup: Setup, state: State, task: int, features: IndexArray, v
     if rows is not None and not np.isnan(margins[0, TREES]):
         of = 0 if settings.sharing == ALL_POOLED else task
         explain_trees(int(rows.columns[0]) - 1, rows.raw[0], of, state.dense.trees, of_trees)
-    call(decide, rounds, settings, mixed(state), np.zeros(1), dtype, Said(margins, margins), work)
+    call(decide, rounds, settings, mixed(state), np.zeros(1), dtype, DenseMargins(margins, margins), work)
     n, n_crossed, cross = int(work.counts[N]), int(work.counts[N_CROSSED]), work.crossed
     slots, x = work.row.feature[:n], work.row.x[:n]
     on_row = Weights(*(part * x for part in linear_weights(settings, state, task, slots)))
@@ -369,7 +369,7 @@ class Mixture(NamedTuple):
 
 
 def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
-    """(experts,) who would be awake on a row like those so far."""
+    """(experts,) 1 for those that would be awake on a row like those so far."""
     awake, seen = np.empty(N_EXPERTS), state.seen
     taking_part(settings.sharing, settings.interactions, settings.dense.trees.once >= 0.0, settings.regression, awake)
     narrow = is_narrow(1, 0, seen)
@@ -389,10 +389,10 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
 def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, margins: FloatArray | None) -> Mixture:
     """All three mixings (`forecast` in `row`); without margins near no evidence."""
     targets, rows = state.targets, int(state.task_rows[task]) if task >= 0 else 0
-    lean = _leaning(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, awake)
-    everybody = _normed(state.weights, awake)
-    mine = _normed(state.task_weights[task], awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
-    everybody = mine if settings.sharing == INDEPENDENT else everybody
+    shrinkage = _shrinkage(rows / (rows + settings.half_own) if settings.sharing == LEARNED else 1.0, awake)
+    by_all = _normed(state.weights, awake)
+    by_task = _normed(state.task_weights[task], awake) if rows > 0 and settings.sharing != ALL_POOLED else by_all
+    by_all = by_task if settings.sharing == INDEPENDENT else by_all
     if settings.sharing == ALL_POOLED:
         rows = int(state.rows[0])
     limit = 2.0 * targets[LARGEST] if settings.regression else LIMIT
@@ -400,22 +400,22 @@ def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, m
     forecasts = np.zeros(N_EXPERTS)
     if margins is not None:
         kept = awake * _kept(limit, margins)
-        forecasts = lean @ (kept * margins)
+        forecasts = shrinkage @ (kept * margins)
         if settings.regression:
-            lean, pulled = _near_the_heaviest(state, awake, lean, forecasts)
-            forecasts = lean @ (kept * margins) + pulled
+            shrinkage, pulled = _near_the_heaviest(state, awake, shrinkage, forecasts)
+            forecasts = shrinkage @ (kept * margins) + pulled
     mixtures = [
         weights if settings.regression else _kept_slopes(weights, forecasts)
-        for weights in (mine, everybody, _normed(state.slow, awake))
+        for weights in (by_task, by_all, _normed(state.slow, awake))
     ]
-    answers = _answers(settings, state, rows / (rows + settings.fresh), limit, forecasts, mixtures)
+    answers = _answers(settings, state, rows / (rows + settings.half_stack), limit, forecasts, mixtures)
     offsets, slopes = np.array([a.offset for a in answers]), np.array([a.slopes for a in answers])
     if settings.regression:
         of_answers, offset = state.trusts, float(state.trusts @ offsets)
     else:
         of_answers, offset = _slopes(state.trusts, slopes @ forecasts, offsets)
     of_forecasts = of_answers @ slopes
-    slopes, offset = of_forecasts @ lean * kept, offset + float(of_forecasts @ pulled)
+    slopes, offset = of_forecasts @ shrinkage * kept, offset + float(of_forecasts @ pulled)
     if settings.regression:
         return Mixture(slopes, offset + targets[MEAN])
     sure = _sure(state, offset if margins is None else offset + slopes @ margins)
@@ -426,28 +426,28 @@ def _answers(
     settings: Settings, state: State, trust: float, limit: float, forecasts: FloatArray, mixtures: list[FloatArray]
 ) -> list[Mixture]:
     """The inputs of the third mixing, in the experts' forecasts."""
-    mine, everybody, slow = mixtures
+    by_task, by_all, slow = mixtures
     unit, constant = 1.0, 1.0
     if settings.regression:
         unit = deviation(state.targets)
         constant = unit * constant_input(unit, mixed(state))
     found = []
     for r in state.stacks:
-        slopes = (r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody) * (unit > 0.0)
+        slopes = (r[HEAD:N_INPUTS] + r[OF_TASK] * by_task + r[OF_ALL] * by_all) * (unit > 0.0)
         offset = constant * r[ONE]
         part = trust * float(_kept(limit, np.array([offset + slopes @ forecasts]))[0])
-        found.append(Mixture(part * slopes + (1.0 - trust) * everybody, part * offset))
+        found.append(Mixture(part * slopes + (1.0 - trust) * by_all, part * offset))
     return [*found, Mixture(slow, 0.0)]
 
 
 def _near_the_heaviest(
-    state: State, awake: FloatArray, lean: FloatArray, forecasts: FloatArray
+    state: State, awake: FloatArray, shrinkage: FloatArray, forecasts: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """An expert far from the heaviest counts as that one and a constant (`row.near_the_heaviest`)."""
     heaviest, reach = int(np.argmax(state.weights * awake)), NEAR * math.sqrt(noise(state.errors))
     off = forecasts - forecasts[heaviest]
     far = (np.abs(off) > reach) & (awake > 0.0) & (state.errors[ERROR_ROWS] >= FEW) & (reach > 0.0)
-    return np.where(far[:, None], lean[heaviest], lean), np.where(far, np.copysign(reach, off), 0.0)
+    return np.where(far[:, None], shrinkage[heaviest], shrinkage), np.where(far, np.copysign(reach, off), 0.0)
 
 
 def _sure(state: State, f: float) -> float:
@@ -460,12 +460,12 @@ def _normed(weights: FloatArray, awake: FloatArray) -> FloatArray:
     return np.asarray(weights * awake / (weights @ awake))
 
 
-def _leaning(trust: float, awake: FloatArray) -> FloatArray:
-    """(experts, experts) a young task's own experts lean on the pooled ones."""
-    lean = np.eye(N_EXPERTS)
-    for own, pooled in zip(LEANING, LEANS_ON, strict=True):
-        lean[own, own], lean[own, pooled] = trust * awake[own], (1.0 - trust) * awake[own]
-    return lean
+def _shrinkage(trust: float, awake: FloatArray) -> FloatArray:
+    """(experts, experts) in a task of few rows its own experts shrink to the pooled ones."""
+    shrinkage = np.eye(N_EXPERTS)
+    for own, pooled in zip(SHRUNK, TOWARD, strict=True):
+        shrinkage[own, own], shrinkage[own, pooled] = trust * awake[own], (1.0 - trust) * awake[own]
+    return shrinkage
 
 
 def _kept(limit: float, values: FloatArray) -> FloatArray:

@@ -46,8 +46,8 @@ class FullRow(NamedTuple):
 
     x: FloatArray  # values of the entries that have a column
     place: IntArray  # their columns
-    v: FloatArray  # (256,) P x, in what matrices are stored in
-    factors: FloatArray  # (256,) what rows are multiplied by, in the same
+    v: FloatArray  # (256,) P x, in the type of the matrices
+    factors: FloatArray  # (256,) that rows are multiplied by, in the same
 
 
 @kernel(entry=True)
@@ -193,7 +193,7 @@ def most_new(full: Full, rounds: Rounds) -> int:
 
 
 def _larger(matrices: NDArray[Any], side: int, n: int) -> NDArray[Any]:
-    """So many matrices of this side, the first of which hold what is known."""
+    """`n` matrices of this side; the first of them hold those learned so far."""
     old = matrices.shape[2]
     if side == old and n == len(matrices):
         return matrices
@@ -238,7 +238,7 @@ def check(packed: Full) -> None:
 
 
 def unpack(packed: Full) -> Full:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     side = next(side for side in SIDES if side >= packed.counters[PLACES])
     n = len(packed.own)
     return packed._replace(pooled=_larger(packed.pooled[None], side, 1)[0], own=_larger(packed.own, side, n))

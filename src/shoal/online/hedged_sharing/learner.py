@@ -103,8 +103,9 @@ class HedgedSharing(_Hedged, Classifier):
     implicit steps, `TaskLevels`, and gradient-boosted trees on the last 16,384 rows. Forecasts are mixed three times:
     by Bayes weights with a fixed share, ``a_k <- 0.995 a_k P_k(y) / Σ_j a_j P_j(y) + 0.005 prior_k``, per task and for
     all tasks; by two online logistic regressions on the experts' logits, one of which moves cautiously; and these two
-    and a slow mixture by Bayes weights again. In a young task the answer leans on the mixture of all tasks. Rows may
-    come on any scale: features are brought near the overall r.m.s. and rows to usual length by running statistics.
+    and a slow mixture by Bayes weights again. In a task of few rows the answer shrinks to the mixture of all tasks.
+    Rows may come on any scale: features are brought near the overall r.m.s. and rows to usual length by running
+    statistics.
 
     Cost O(non-zeros) an example whatever the number of tasks; on narrow rows O(pairs of non-zeros), at most some 400
     entries, and O(features²) while there are full matrices. Memory: 16 numbers a feature and 8 per (task, feature)
@@ -168,7 +169,7 @@ class HedgedSharing(_Hedged, Classifier):
     gradients h g² x² in the rates, likelihoods p^h, and h times the row in the scales of features. An expert's step is
     r x sum_i h_i e_i / (1 + tau h_i c_i) over parts h_i = 1, 1, 2, 4, ... of h, each judged by the margin that those
     before left, with the rates r of the row. That is near to the row h times, but not equal: rates do not shrink in
-    between. How far a young task is trusted goes by its rows, whatever they weigh.
+    between. How far a task is trusted depends on the number of its rows, not on their weights.
 
     References
     ----------

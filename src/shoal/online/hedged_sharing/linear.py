@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 
 def plan_of(experts: tuple[Expert, ...], shared_width: int, own_width: int) -> Plan:
-    """The plan of a group whose records have so many numbers."""
+    """The plan of a group whose records have these widths."""
     columns = _columns(experts)
 
     def lanes(absent: int, width: int) -> list[int]:
@@ -123,7 +123,7 @@ class Lanes(NamedTuple):
     tau: FloatArray  # (columns + 1 or more,) sums of r x^2, then 0
     sums: FloatArray  # (17,) of shared records, then 0
     own_sums: FloatArray  # (17,)
-    scales: NDArray[Any]  # (17 or more,) what columns are multiplied by, in the same type; the 17th is not used
+    scales: NDArray[Any]  # (17 or more,) that columns are multiplied by, in the same type; the 17th is not used
     own_scales: NDArray[Any]
 
 
@@ -132,7 +132,7 @@ FLOAT32 = 4  # bytes
 
 
 def new_lanes(n_columns: int, room: int, dtype: type[np.floating]) -> Lanes:
-    """Room for rows of so many entries, with records of this type."""
+    """Room for rows of `room` entries, with records of this type."""
     n = n_columns + 2 * MOST_SUMS
     numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), dtype)
     sums = np.zeros((3, max(n_columns, MOST_NUMBERS) + 1))
@@ -142,7 +142,7 @@ def new_lanes(n_columns: int, room: int, dtype: type[np.floating]) -> Lanes:
 
 @kernel(alone=False)
 def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
-    """Each expert's margin, from what the records' numbers add up to."""
+    """Each expert's margin, from the sums over records."""
     for e in range(len(plan.shared_lane)):
         margins[e] = lanes.sums[plan.shared_lane[e]] + lanes.own_sums[plan.own_lane[e]]
 
@@ -285,7 +285,7 @@ def step_plain(
     n: int, scaled: ScaledRow, place: IntArray, row: Row, forecasts: Forecasts, shared: NDArray[np.float64],
     own: NDArray[np.float64], lanes: Lanes, parts: int,
 ) -> None:  # fmt: skip
-    """Move what all tasks share, what the task has, or both."""
+    """Move the shared weights, the task's own, or both."""
     fill_columns(n, scaled.x, row, parts, PLAN, lanes)
     fill_scales(WIDTH, OWN_WIDTH, row, forecasts, PLAN, lanes, False)
     room = lanes.columns.shape[1]

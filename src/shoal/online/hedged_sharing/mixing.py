@@ -139,7 +139,7 @@ def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
 
 @kernel(alone=False)
 def labels(p: FloatArray, positive: bool, eps: float) -> None:
-    """Probabilities of the larger label become those of what happened, which says nothing with chance eps."""
+    """Probabilities of the larger label become those of the label that came, which says nothing with chance eps."""
     for e in range(len(p)):
         p[e] = with_doubt(p[e] if positive else 1.0 - p[e], eps)
 

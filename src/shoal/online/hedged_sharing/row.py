@@ -2,8 +2,8 @@
 
 The work that needs no answer comes first and may run ahead in another thread (`shoal.parallel.pipeline`): scaling the
 row, crossing it, finding its records, and the margins of experts on dense rows (`dense`). The answer goes from the
-experts' margins, those of young tasks leaning on the pooled ones, through three mixings. Linear experts and the mixings
-learn from it.
+experts' margins, a task's own shrunk to the pooled ones while its rows are few, through three mixings. Linear experts
+and the mixings learn from it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ from shoal.online.hedged_sharing.experts import (
     FIRST_DENSE,
     HEAD,
     INDEPENDENT,
-    LEANED,
-    LEANING,
-    LEANS_ON,
     LEARNED,
     N_EXPERTS,
     N_LOGITS,
@@ -50,6 +47,9 @@ from shoal.online.hedged_sharing.experts import (
     OF_TASK,
     ONE,
     OWN_PART,
+    SHRUNK,
+    SHRUNK_AT,
+    TOWARD,
     is_narrow,
     is_wide_for_good,
     learn_seen,
@@ -106,7 +106,7 @@ from shoal.online.hedged_sharing.state import Mixed
 
 PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
 
-# What is computed of a row before its answer.
+# The fields of a row that are computed before its answer.
 _AHEAD = [
     ("mean_l1", np.float64),  # of scaled rows
     ("crossed", np.bool_),  # whether the experts on crossed rows are awake
@@ -124,18 +124,18 @@ N, N_CROSSED, MISSING = range(3)  # positions in `counts`: entries of both rows,
 
 
 class Settings(NamedTuple):
-    """The recipe's constants; those before `young` are for users to set."""
+    """The recipe's constants; those before `half_own` are for users to set."""
 
     regression: bool
     sharing: int
     interactions: int
     memory: float  # bytes, of full matrices
     dense: DenseSettings
-    young: float = 10.0  # rows after which a task's own experts count half
-    fresh: float = 2.5  # rows after which the second mixing counts half
+    half_own: float = 10.0  # rows after which a task's own experts count half
+    half_stack: float = 2.5  # rows after which the second mixing counts half
 
 
-class Said(NamedTuple):
+class DenseMargins(NamedTuple):
     """Margins of experts on dense rows; empty arrays: all sleep."""
 
     margins: FloatArray  # (rows, N_MARGINS) before the row's round is learned
@@ -167,14 +167,14 @@ class Work(NamedTuple):
     of_dense: FloatArray  # (N_MARGINS,) margins of experts on dense rows, NaN of those that sleep
     plain_lanes: Lanes
     crossed_lanes: Lanes
-    logits: FloatArray  # (32,) of own experts leaning on pooled ones while young, and of all experts
+    logits: FloatArray  # (32,) of own experts, shrunk to the pooled ones, and of all experts
     forecasts: FloatArray  # (32,) their sigmoids, or the same of real targets
     margins: FloatArray  # (experts,) within `logits`
     chances: FloatArray  # (experts,) within `forecasts`
-    p: FloatArray  # (experts,) forecasts, with the leaning ones
+    p: FloatArray  # (experts,) forecasts, with the shrunk ones
     z: FloatArray  # (TURN,) inputs of the second mixing, and zeros
     direction: FloatArray  # (TURN,)
-    stacks: FloatArray  # (4,) forecasts of the second mixing's regressions, and the same leaning on the mixture
+    stacks: FloatArray  # (4,) forecasts of the second mixing's regressions, and the same shrunk to the mixture
     of_stacks: FloatArray  # (4,) their sigmoids, or the same of real targets
     answers: FloatArray  # (3,) forecasts of the third mixing's inputs; of labels, probabilities
     ones: FloatArray  # (3,)
@@ -186,7 +186,7 @@ class Work(NamedTuple):
 
 
 def new_work(longest: int, settings: Settings, dtype: type[np.floating]) -> Work:
-    """For rows of so many entries."""
+    """Scratch for rows of at most `longest` entries."""
     n, crossed_n = whole_turns(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
     reals, ints, small = np.zeros((5, n)), np.zeros((4, n), np.int64), np.zeros((7, LOGITS_TURN))
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
@@ -239,7 +239,7 @@ LONGEST_KEPT = 2**14  # entries
 
 
 def scratch_for(longest: int, settings: Settings, dtype: type[np.floating]) -> Scratch:
-    """This thread's, for rows of so many entries."""
+    """The scratch of this thread, for rows of this length."""
     found = _of_thread.scratch.get((settings, dtype))
     if found is None or found.longest < longest:
         found = Scratch(longest, new_work(longest, settings, dtype), dense.new_group_work(longest, dtype))
@@ -265,7 +265,7 @@ def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> 
 
 
 def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, Block]:
-    """Each with room for at most so many rows; any one of these fits.
+    """Two blocks, each with room for at most this number of rows; any one row fits.
 
     Entries are written before they are read, so they are not cleared. One array: for a large one memory comes faster.
     """
@@ -305,8 +305,8 @@ def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work
 # ---- the answer ----------------------------------------------------------------------------------------------------
 
 
-EVERYBODY, ANSWER = range(2)  # positions in `Work.forecast`; of labels, probabilities without doubt
-FLAT = 1e-5  # the least curvature of the second mixing
+ALL_TASKS, ANSWER = range(2)  # positions in `Work.forecast`; of labels, probabilities without doubt
+LEAST_CURVATURE = 1e-5  # the least curvature of the second mixing
 NEAR = 10.0  # deviations of the noise
 
 
@@ -337,11 +337,11 @@ def few_awake(work: Work) -> bool:
 
 
 @kernel(alone=False)
-def lean(trust: float, work: Work) -> None:
-    """A young task's own experts lean on the pooled ones."""
-    for i in range(len(LEANING)):
-        own, pooled = work.margins[LEANING[i]], work.margins[LEANS_ON[i]]
-        work.logits[LEANED[i]] = trust * own + (1.0 - trust) * pooled
+def shrink(trust: float, work: Work) -> None:
+    """In a task of few rows its own experts shrink to the pooled ones."""
+    for i in range(len(SHRUNK)):
+        own, pooled = work.margins[SHRUNK[i]], work.margins[TOWARD[i]]
+        work.logits[SHRUNK_AT[i]] = trust * own + (1.0 - trust) * pooled
 
 
 @kernel(alone=False)
@@ -378,7 +378,7 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     for e in range(len(awake)):
         margins[e] = within(limit, margins[e]) * awake[e]
     rows = state.task_rows[task] if task >= 0 else 0
-    lean(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, work)
+    shrink(rows / (rows + settings.half_own) if settings.sharing == LEARNED else 1.0, work)
     if settings.regression:
         for e in range(N_LOGITS):
             work.forecasts[e] = work.logits[e]
@@ -386,33 +386,33 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
         sigmoids(work.logits, few, work.forecasts)
     for e in range(len(awake)):
         z[HEAD + e], p[e] = margins[e], work.chances[e]
-    for i in range(len(LEANING)):
-        e = LEANING[i]
+    for i in range(len(SHRUNK)):
+        e = SHRUNK[i]
         if e < len(awake):
-            z[HEAD + e], p[e] = work.logits[LEANED[i]] * awake[e], work.forecasts[LEANED[i]]
+            z[HEAD + e], p[e] = work.logits[SHRUNK_AT[i]] * awake[e], work.forecasts[SHRUNK_AT[i]]
     if settings.regression:
         near_the_heaviest(state, work)
-    mine = everybody = mixture(state.weights, p, awake)
+    of_task = of_all = mixture(state.weights, p, awake)
     if rows > 0 and settings.sharing != ALL_POOLED:
-        mine = mixture(state.task_weights[task], p, awake)
+        of_task = mixture(state.task_weights[task], p, awake)
     if settings.sharing == INDEPENDENT:
-        everybody = mine
-    work.forecast[EVERYBODY], work.answers[N_STACKS] = everybody, mixture(state.slow, p, awake)
+        of_all = of_task
+    work.forecast[ALL_TASKS], work.answers[N_STACKS] = of_all, mixture(state.slow, p, awake)
     if settings.sharing == ALL_POOLED:
         rows = state.rows[0]
     unit = work.ahead[0].unit_before if settings.regression else 1.0
     if settings.regression:
-        z[OF_TASK], z[OF_ALL] = mine, everybody
+        z[OF_TASK], z[OF_ALL] = of_task, of_all
         for i in range(HEAD + len(awake)):
             z[i] = z[i] / unit if unit > 0.0 else 0.0
         z[ONE] = constant_input(unit, state)
     else:
-        z[OF_TASK], z[OF_ALL], z[ONE] = logit_of(mine), logit_of(everybody), 1.0
-        everybody = z[OF_ALL]
-    trust = rows / (rows + settings.fresh)
+        z[OF_TASK], z[OF_ALL], z[ONE] = logit_of(of_task), logit_of(of_all), 1.0
+        of_all = z[OF_ALL]
+    trust = rows / (rows + settings.half_stack)
     for s in range(N_STACKS):
         work.stacks[s] = within(limit, unit * inner(state.stacks[s], z, few))
-        work.stacks[N_STACKS + s] = trust * work.stacks[s] + (1.0 - trust) * everybody
+        work.stacks[N_STACKS + s] = trust * work.stacks[s] + (1.0 - trust) * of_all
     for s in range(2 * N_STACKS):
         work.of_stacks[s] = work.stacks[s] if settings.regression else sigmoid(work.stacks[s])
     for s in range(N_STACKS):
@@ -460,7 +460,7 @@ def mix_label(task: int, y: float, h: float, settings: Settings, state: Mixed, w
         happened = (1.0 - eps) * (q if y > 0.5 else 1.0 - q)
         rho = happened / (happened + 0.5 * eps)
         often = 1.0 if h == 1.0 else rho * h
-        seen = Observed(rho * (y - q), h * max(rho * q * (1.0 - q), FLAT), y, work.stacks[s], often)
+        seen = Observed(rho * (y - q), h * max(rho * q * (1.0 - q), LEAST_CURVATURE), y, work.stacks[s], often)
         step_stack(s, seen, settings, state, work)
     labels(work.p, y > 0.5, eps)
     labels(work.answers, y > 0.5, eps)
@@ -484,7 +484,7 @@ def mix_real(task: int, y: float, variance: float, h: float, settings: Settings,
 
 TINY, LEAST = 1e-12, 1e-37  # AdaGrad's first step divides by a root that may be zero; float32 has hardly any less
 
-# ---- what needs no answer ----------------------------------------------------------------------------------
+# ---- before the answer --------------------------------------------------------------------------------------
 
 
 @kernel(alone=False)
@@ -497,7 +497,7 @@ def read_row(
     margins: FloatArray,
     work: Work,
 ) -> int:
-    """Scale and cross the row, find its records and what dense experts said; return its new features."""
+    """Scale and cross the row, find its records, take the margins of dense experts; return its new features."""
     task, ahead = rounds.task[row], work.ahead[0]
     narrow = is_narrow(1, 0, state.seen)  # before this row
     n = scaled_row(rounds, bounds, state.scale, narrow, not settings.regression, work.row)
@@ -535,7 +535,7 @@ def learn_ahead(
     state: Mixed,
     work: Work,
 ) -> None:
-    """Learn what needs no answer."""
+    """Learn all that does not depend on the answer."""
     task, n, ahead, y = rounds.task[row], work.counts[N], work.ahead[0], rounds.y[row]
     if ahead.crossed:
         learn_bins(rounds, bounds, state.crossed.bins)
@@ -554,7 +554,7 @@ def learn_ahead(
         add_all(state.own, task, work.row.feature[:n], work.counts[MISSING], work.found)
 
 
-# ---- what needs the answer ---------------------------------------------------------------------------------
+# ---- after the answer ---------------------------------------------------------------------------------------
 
 
 @kernel(alone=False)
@@ -578,13 +578,13 @@ def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
 
 @kernel(alone=False)
 def learn_answer(task: int, y: float, h: float, settings: Settings, state: Mixed, work: Work) -> None:
-    """Learn what needs the answer: the linear experts and the mixtures."""
+    """Learn the linear experts and the mixtures, which depend on the answer."""
     work = without_sleepers(work)
-    ahead, e = work.ahead[0], y - work.forecast[EVERYBODY]
+    ahead, e = work.ahead[0], y - work.forecast[ALL_TASKS]
     if settings.regression:
         unit = ahead.unit_after
         e = learn_error(e, h, unit, state.errors)
-        y, squared = work.forecast[EVERYBODY] + e, h * e * e
+        y, squared = work.forecast[ALL_TASKS] + e, h * e * e
         tiny = max(TINY * unit * unit, LEAST)
         _step(task, Row(y, h, h, squared, unit / ahead.mean_l1, tiny, True), settings, state, work)
         variance = noise(state.errors)
@@ -617,7 +617,7 @@ def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> 
 
 
 @kernel(alone=False)
-def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, said: Said, work: Work) -> float:
+def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, of_dense: DenseMargins, work: Work) -> float:
     """The decision, of which nothing is learned."""
-    read_row(rounds, row, row_bounds(rounds, row), settings, state, said.margins, work)
+    read_row(rounds, row, row_bounds(rounds, row), settings, state, of_dense.margins, work)
     return float(state.targets[MEAN] + answer(rounds.task[row], settings, state, work))

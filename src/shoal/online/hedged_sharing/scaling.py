@@ -30,7 +30,7 @@ CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
 TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
 SQUARES, ENTRIES, NORMS, L1, ROWS, LENGTH = range(6)  # positions in `sums`
-NEARLY, SETTLED = 0.01, 1000.0  # rows are measured by their mean norm; after so many it may be off by this part
+NEARLY, SETTLED = 0.01, 1000.0  # rows are measured by their mean norm, which after 1,000 rows may be off by 1 %
 RECENT = 30.0  # values of a feature that may overrule all those before
 FAR = 36.0  # times their mean square, which the mean square of all values is kept within
 OUTLIER = 100.0  # times a feature's mean square, beyond which a value is clipped
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
         ]  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
     )
     recent: Annotated[FloatArray, FEATURE]  # mean square of its last ones while the stream was narrow
-    sums: FloatArray  # (6,) squares, entries, norms and 1-norms of scaled rows, rows, what is taken for their mean norm
+    sums: FloatArray  # (6,) squares, entries, norms and 1-norms of scaled rows, rows, the estimate of their mean norm
 
 
 class ScaledRow(NamedTuple):
@@ -67,7 +67,7 @@ def new_scale(n_features: int) -> Scale:
 
 @kernel(alone=False)
 def current(squares: float, count: float, recent: float) -> float:
-    """The sum of squares, kept near what it would be if all values were as the last ones."""
+    """The sum of squares, kept near its value if all entries were like the last ones."""
     return max(count * recent / FAR, min(count * recent * FAR, squares))
 
 
@@ -213,7 +213,7 @@ def deviation(targets: FloatArray) -> float:
 
 @kernel(alone=False)
 def _farther(n_clipped: float, n: float) -> float:
-    """How many times as far a limit lies after so many clipped rows of n."""
+    """The factor of a limit after this number of clipped rows among n."""
     return float(max(1.0 + n_clipped - ACCIDENTS * n, 1.0) ** 0.25)
 
 
@@ -227,7 +227,7 @@ def _share(h: float, n: float) -> float:
 def learn_target(y: float, h: float, targets: FloatArray) -> float:
     """Take a real target h times into the running numbers; return it less the mean before it, clipped.
 
-    Where the last targets are far beyond what the deviation of all says, their own counts.
+    Where the last targets are far beyond the deviation of all, their own deviation counts.
     """
     if targets[COUNT] == 0.0:
         targets[MEAN] = y

@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """The same without `dense`: what the experts on other rows and the mixings take."""
+    """The same without `dense`: the part for the other experts and the mixings."""
 
     shared: Annotated[FloatArray, FEATURE, OTHER]
     own: Records

@@ -204,7 +204,7 @@ def dense_rounds(phi: FloatArray, rounds: Rounds, first: int, last: int, starts:
 
 
 def blocks(starts: IntArray, rows: int) -> list[tuple[int, int]]:
-    """Ranges of whole rounds, of so many rows or one round at least."""
+    """Ranges of whole rounds, each of at most `rows` rows or of one longer round."""
     cuts = [0]
     while cuts[-1] < len(starts) - 1:
         end = int(np.searchsorted(starts, starts[cuts[-1]] + rows, "right")) - 1

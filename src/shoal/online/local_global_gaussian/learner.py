@@ -1,4 +1,4 @@
-"""Local and global Gaussians (Yang, Li, WWW 2020): what all tasks share, what is a task's own, and
+"""Local and global Gaussians (Yang, Li, WWW 2020): a Gaussian of all tasks, one of each task, and
 how sure the model is of either.
 
 Weights of task k are N(mu_0 + mu_k, S_0 + S_k). On a mistaken row x of task k, all right-hand sides before the round,

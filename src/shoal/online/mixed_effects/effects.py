@@ -214,7 +214,7 @@ def learn(
 
 @kernel(alone=False)
 def step(x: FloatArray, site: Site, task: int, rule: Rule, f: Forecast, state: Effects, scratch: Scratch) -> None:
-    """Take in what the row says."""
+    """Learn a row."""
     used, h, e = state.counters[COLUMNS], site.precision, site.error
     n, d = turns(used), 1.0 / site.precision + f.variance
     add_to(n, e / d, scratch.w, state.mean)
@@ -438,7 +438,7 @@ IN_SIDES = 6  # fields, the first, whose last axes have a matrix's side
 
 
 def with_room(state: Effects, side: int, slots: int) -> Effects:
-    """The same with matrices of this side for so many tasks, all that are in use; the same arrays if they are so."""
+    """The same with matrices of this side for `slots` tasks, all that are in use; the same arrays if they fit."""
     if side == len(state.mean) and slots == len(state.own):
         return state
     found = new_effects(0, side, slots)
@@ -481,7 +481,7 @@ def pack(state: Effects) -> Effects:
 
 
 def check(packed: Effects) -> None:
-    """Raise ValueError unless sizes, places and what is divided by are in range."""
+    """Raise ValueError unless sizes, places and divisors are in range."""
     used, n = (int(packed.counters[at]) for at in (COLUMNS, SLOTS))
     empty = new_effects(0, max(used, 0), max(n, 0))
     if any(old.shape != new.shape for old, new in zip(packed[:IN_SIDES], empty[:IN_SIDES], strict=True)):

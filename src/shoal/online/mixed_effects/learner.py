@@ -1,4 +1,4 @@
-"""MixedEffects as an algorithm, and what users see of it."""
+"""MixedEffects as an algorithm, and its public classes."""
 
 import math
 from functools import partial
@@ -96,7 +96,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(inline=False, alone=False)
 def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: FloatArray, scratch: Scratch) -> float:
-    """Learn a row; return what it was answered before."""
+    """Learn a row; return its answer from before."""
     task, h, used = rounds.task[row], weight_of(rounds, row), max(state.effects.counters[COLUMNS], 1)
     missing = fill_row(rounds, row, used, state.columns, x)
     f = ask(used, x, task, state.effects, scratch)

@@ -1,4 +1,4 @@
-"""TaskLevels as an algorithm, and what users see of it."""
+"""TaskLevels as an algorithm, and its public classes."""
 
 import math
 from typing import Annotated, Any, NamedTuple
@@ -79,7 +79,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(inline=False, alone=False)
 def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: FloatArray, scratch: Scratch) -> float:
-    """Learn a row; return what it was answered before."""
+    """Learn a row; return its answer from before."""
     task, h, used = rounds.task[row], weight_of(rounds, row), max(state.levels.columns[0], 1)
     missing = fill_row(rounds, row, used, state.columns, x)
     f = ask(used, x, task, settings.regression, state.levels, scratch)

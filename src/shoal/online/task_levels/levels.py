@@ -256,7 +256,7 @@ def pack(state: Levels) -> Levels:
 
 
 def check(packed: Levels) -> None:
-    """Raise ValueError unless sizes and what is divided by are in range."""
+    """Raise ValueError unless sizes and divisors are in range."""
     used = int(packed.columns[0])
     if packed.mean.shape != (used,) or packed.covariance.shape != (used, used):
         raise ValueError("its matrix is of another size than it says")

@@ -128,7 +128,7 @@ class _Table(NamedTuple):
         return self.body[start + 4 : start + 4 + n].decode()
 
     def _behind(self, place: int) -> int:
-        """What the offset at a place leads to."""
+        """The target of the offset at a place."""
         (offset,) = struct.unpack_from("<I", self.body, place)
         return self._checked(place + int(offset))
 
