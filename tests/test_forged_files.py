@@ -90,6 +90,7 @@ def attack(
         if of not in what:
             continue
         tried += 1
+        path.unlink(missing_ok=True)  # some file systems write a file that is cut to disk at once
         path.write_bytes(forged(header, arrays))
         model = None
         try:
@@ -103,7 +104,10 @@ def attack(
     return tried
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith("HedgedSharing-")])  # same arrays
+SAME_ARRAYS = ("HedgedSharing-", "HedgedSharingRegressor-")
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith(SAME_ARRAYS)])
 def test_forged_models(name: str, tmp_path: Path) -> None:
     stream = stream_for(name, seed=3, n_rows=8)
 
