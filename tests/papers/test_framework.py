@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from shoal.papers.learners import Spec, build, modules
 from shoal.papers.origin import code, machine, origin
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import ROW_SIGNS, tables
+from shoal.papers.pictures import beside
 from shoal.papers.protocols import progressive
 from shoal.papers.ranks import rankings
 from shoal.papers.runner import Job, recall
 from shoal.papers.text import lines, number
+from shoal.report.style import DARK
 
 
 def related(n_tasks: int, seed: int = 0) -> Dataset:
@@ -331,7 +334,7 @@ def test_ranks_over_data_sets() -> None:
 
 
 def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
-    outcome = reproduce(EXPERIMENT)
+    outcome = reproduce(replace(EXPERIMENT, figure=beside))
     write_page(tmp_path / "page.html", [outcome])
     page = (tmp_path / "page.html").read_text()
     rows = outcome.rows()
@@ -351,6 +354,12 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
         assert words in page
     assert f"{origin()['date']} on {machine()}, {code()} &middot; <code>" in page
     assert ROW_SIGNS["worse"] in page  # a verdict is never a color alone
+    picture = page[page.index("<figure>") : page.index("</figure>")]
+    assert re.search(r'<svg role="img" aria-label="[^"]+"', picture)
+    assert "graphics-" not in picture  # marks are no pictures of their own
+    assert set(re.findall(r'="(#[0-9a-f]{6})"', picture)) <= DARK.keys()
+    assert all(f'figure [stroke="{light}"] {{ stroke: {dark}; }}' in page for light, dark in DARK.items())
+    assert 'aria-label="papers"><a href="#claims">' in page
     with pytest.raises(ValueError, match="at least one"):
         write_page(tmp_path / "page.html", [])
     with pytest.raises(FileNotFoundError, match="make it first"):

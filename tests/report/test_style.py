@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from importlib import resources
+
 import numpy as np
 import pytest
 
-from shoal.report.style import listed, spread, trend
+from shoal.report.style import DARK, listed, spread, trend
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -35,3 +38,27 @@ def test_a_few_points_carry_no_trend() -> None:
 
 def test_lists_read_like_text() -> None:
     assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+@pytest.mark.parametrize("page", ["shoal.report/template.html", "shoal.papers/page.html"])
+def test_text_can_be_read_on_its_ground(page: str) -> None:
+    """A contrast of 4.5 (WCAG 2, AA) in the light and in the dark, which has the pictures' colors."""
+    room, name = page.split("/")
+    text = resources.files(room).joinpath(name).read_text(encoding="utf-8").replace("white;", "#ffffff;")
+    light, dark = (dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in text.split("prefers-color-scheme", 1))
+    for colors in (light, dark):
+        for word in colors.keys() - {"rule", "paper", "card"}:
+            assert min(contrast(colors[word], colors[ground]) for ground in ("paper", "card")) >= 4.5, word
+    assert DARK.items() >= {light[word]: dark[word] for word in ("ink", "quiet", "rule", "card")}.items()
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colors, from 1 to 21."""
+
+    def luminance(color: str) -> float:
+        parts = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    dark, light = sorted([luminance(one), luminance(other)])
+    return (light + 0.05) / (dark + 0.05)

@@ -22,7 +22,9 @@ from shoal.papers.ranks import rankings
 from shoal.papers.table_similarity import alike
 from shoal.papers.text import duration, number, remarks
 from shoal.report.figure import Figure
+from shoal.report.style import DARK
 
+PAINTED = ("fill", "stroke")  # attributes of a picture's parts
 TALL, LINE = 660, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
 TITLES = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
@@ -35,6 +37,7 @@ TITLES = {
 }
 
 SHORT = {
+    "claims": "The claims",
     "osmtl": "Murugesan and others, 2016 (OSMTL)",
     "romco": "Yang, Zhao, Gao, 2017 (ROMCO)",
     "sparse_mtl": "Srijith, Shevade, 2012 (SparseMTL)",
@@ -45,6 +48,7 @@ SHORT = {
 }
 BEYOND = ("better", "worse")  # than published: it speaks for the paper or against it
 KINDS = {HOLDS: "good", FAILS: "bad"}
+WHY = "Baselines are tuned as the papers' own methods are, and some data sets are others: both move verdicts."
 RULE = (
     "Each claim has a rule that yields cases: data sets, pairs of learners, settings. It holds if all its cases "
     "do, under conditions if half of them or more do, and otherwise it does not. Better means a difference over "
@@ -112,6 +116,8 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
         claims=_claim_table(lines, TITLES) if lines else "",
         summary=_summary(outcomes),
         contents=_contents(outcomes),
+        papers="".join(f'<a href="#{paper}">{escape(SHORT.get(paper, paper))}</a>' for paper in ("claims", *papers)),
+        dark=_in_the_dark(),
         legend=escape(LEGEND),
         parts="\n".join(parts),
         version=metadata.version("shoal"),
@@ -219,9 +225,17 @@ def _figure(figure: Figure | None) -> str:
         return ""
     import vl_convert
 
-    picture = vl_convert.vegalite_to_svg(figure.spec())
+    spec = figure.spec()
+    spec["config"] = spec["config"] | {"aria": False}  # one picture with one name, not a list of its marks
+    picture = re.sub(r' (?:role|aria-roledescription)="[^"]*"', "", vl_convert.vegalite_to_svg(spec))
+    picture = picture.replace("<svg", f'<svg role="img" aria-label="{escape(figure.title)}"', 1)
     text = f"<b>{escape(figure.title)}</b> {escape(figure.caption)}"
-    return f'<figure><div class="scroll">{picture}</div><figcaption>{text}</figcaption></figure>'
+    return f'<figure><div class="scroll" tabindex="0">{picture}</div><figcaption>{text}</figcaption></figure>'
+
+
+def _in_the_dark() -> str:
+    """Rules that give pictures the colors that the report's have in the dark."""
+    return "\n".join(f'figure [{part}="{old}"] {{ {part}: {new}; }}' for old, new in DARK.items() for part in PAINTED)
 
 
 # ---- the claims: one table of all, and the lines that open a paper --------------------------------------------------
@@ -235,8 +249,10 @@ def _claim_table(lines: Sequence[Line], titles: dict[str, str]) -> str:
         body += [_claim_row(line) for line in lines if line.claim.paper == paper]
     head = "<tr><th>claim</th><th>verdict</th><th>two numbers</th><th>by its own numbers</th></tr>"
     return (
-        f'<section id="claims"><h2>The claims</h2><p>{escape(summary(lines))} {escape(RULE)}</p>'
-        f'<div class="scroll"><table class="claims"><thead>{head}</thead><tbody>{"".join(body)}</tbody></table></div>'
+        f'<section id="claims"><h2>The claims</h2><p>{escape(WHY)} {escape(summary(lines))}</p>'
+        f"{_fold('How a claim is judged', f'<p>{escape(RULE)}</p>')}"
+        f'<div class="scroll" tabindex="0"><table class="claims"><thead>{head}</thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
         "</section>"
     )
 
@@ -301,7 +317,7 @@ def _protocol(notes: ProtocolNotes) -> str:
     )
     differences = "".join(f"<li>{escape(sentence)}</li>" for sentence in notes.differences)
     return (
-        '<div class="scroll"><table class="box">'
+        '<div class="scroll" tabindex="0"><table class="box">'
         "<thead><tr><th>protocol</th><th>the paper's</th><th>ours</th></tr></thead>"
         f"<tbody>{lines}</tbody></table></div><ul>{differences}</ul>"
     )
@@ -381,7 +397,7 @@ def _table_html(table: Table) -> str:
     """With the verdict's sign and, on pointing, its comparison."""
     groups = "".join(f'<th colspan="{n}">{escape(name)}</th>' for name, n in table.groups)
     heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
-    top = f"<tr><th></th>{groups}</tr>" if groups else ""
+    top = f"<tr><td></td>{groups}</tr>" if groups else ""
     lines = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(_cell(cell, table.own) for cell in cells)}</tr>"
         for name, cells in table.lines
@@ -389,7 +405,7 @@ def _table_html(table: Table) -> str:
     )
     kind = "wide" if len(table.columns) > NARROW else "wide narrow"
     return (
-        f'<div class="scroll"><table class="{kind}"><thead>{top}<tr><th></th>{heads}</tr></thead>'
+        f'<div class="scroll" tabindex="0"><table class="{kind}"><thead>{top}<tr><td></td>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
     )
 

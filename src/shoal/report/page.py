@@ -24,6 +24,7 @@ from shoal.html_tables import html_table
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.report.orders import order_figures
+from shoal.report.style import DARK
 from shoal.report.tasks import task_section
 from shoal.whole_file import whole_file
 
@@ -127,6 +128,7 @@ def _write_page(
         sections="\n".join(filter(None, [*sections, *map(_figure, drawn, count(1)), _notes(notes)])),
         version=metadata.version("shoal"),
         library=_library(),
+        dark=json.dumps(DARK),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
     with whole_file(path) as part:

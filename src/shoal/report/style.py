@@ -10,10 +10,22 @@ from altair.utils.schemapi import debug_mode
 from shoal.engine.arrays import FloatArray
 
 FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-INK, QUIET, RULE, CARD = "#1f2933", "#5f6b7a", "#e4e7eb", "#ffffff"  # `template.html` has each in the dark
+INK, QUIET, RULE, CARD, AXIS = "#1f2933", "#5f6b7a", "#e4e7eb", "#ffffff", "#9aa5b1"
 GAIN, LOSS = "#0072b2", "#d55e00"
 # Okabe and Ito's colours, told apart by readers of any colour vision; the learner first, then its baselines.
-COLOURS = (GAIN, LOSS, "#6b7280", "#009e73", "#cc79a7", "#a6761d")
+THIRD, FOURTH = "#6b7280", "#009e73"
+COLOURS = (GAIN, LOSS, THIRD, FOURTH, "#cc79a7", "#a6761d")
+DARK = {  # what a color of a picture becomes on pages in the dark; others stay
+    INK: "#e6eaee",
+    QUIET: "#a3afbb",
+    RULE: "#333d47",
+    CARD: "#1c232b",
+    AXIS: "#5f6b7a",
+    GAIN: "#56b4e9",
+    LOSS: "#f0924d",
+    THIRD: "#a3afbb",
+    FOURTH: "#2fc79b",
+}
 
 MOST_POINTS = 1_000
 
@@ -34,7 +46,7 @@ CONFIG: dict[str, Any] = {
         "domain": False,
         "ticks": False,
     },
-    "axisX": {"grid": False, "domain": True, "domainColor": "#9aa5b1", "ticks": True, "tickColor": "#9aa5b1"},
+    "axisX": {"grid": False, "domain": True, "domainColor": AXIS, "ticks": True, "tickColor": AXIS},
     "legend": {
         "labelColor": QUIET,
         "labelFontSize": 12,
