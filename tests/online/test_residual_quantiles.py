@@ -10,7 +10,7 @@ from sklearn.metrics import mean_pinball_loss
 from tests.streams import assert_close
 from tests.twins import residual_quantiles as twin
 
-from shoal import Conformal, Guarded, HedgedSharingRegressor, OutsideForecast, load
+from shoal import Guarded, HedgedSharingRegressor, OutsideForecast, load
 from shoal.evaluation import progressive_validate
 
 LEVELS = [0.1, 0.5, 0.9]
@@ -73,7 +73,7 @@ def test_options_that_are_none() -> None:
     with pytest.raises(ValueError, match="only change before fit"):
         learner.set_params(target="mean").partial_fit(X, y, task)
     with pytest.raises(ValueError, match="needs one answer a row"):
-        Conformal(HedgedSharingRegressor(target=LEVELS)).fit(X, y, task)
+        Guarded(HedgedSharingRegressor(target=LEVELS)).fit(X, y, task)
     with pytest.raises(ValueError, match="several quantiles"):
         HedgedSharingRegressor(target=LEVELS).fit(X, y, task).explain_one(X[0], 0)
     for mixed in (Guarded(HedgedSharingRegressor(target=0.9)), OutsideForecast(HedgedSharingRegressor(target=0.9))):

@@ -1,23 +1,24 @@
 """Quantiles of targets around a learner's forecast, from how far targets were from forecasts before.
 
-Of a row of task k with the forecast f, the mean absolute error so far U, and z = phi'w the logarithm of its part in
-this row, seven answers are given for each level p, phi_p the normal quantile:
+Of a row of task k with the forecast f, the mean absolute error so far U, and two logarithms of its part in this row,
+z = phi'w and s = phi'b + x'c, ten answers are given for each level p, phi_p the normal quantile:
 
-    f + U t,        f + U (t + u_k),        f + U phi'v,        f + U e^z phi_p,
-    f + U e^z t,    f + U e^z (t + u_k),    f + U e^z (phi_p + x'r)
+    f + U t,      f + U (t + u_k),      f + U phi'v,
+    f + U e^z t,  f + U e^z (t + u_k),  f + U e^z phi_p,  f + U e^z (phi_p + x'r)
+    f + U e^s t,  f + U e^s (t + u_k),  f + U e^s phi_p
 
-with t, u_k, v and r of their own; x is the row, each feature over its largest size so far. phi = (1, f, |f|, a_k): f
+with t, u_k, v and r of their own. x is the row, each feature over its largest size so far. phi = (1, f, |f|, a_k): f
 less the mean of targets in units of their mean absolute deviation, a_k the mean logarithm of the task's errors less
 that of all. After the target, with g = 1[y <= q] - p the slope of the pinball loss at an answer q, and n_k of n rows
 the task's,
 
     t <- t - g/sqrt(1 + n/20),    u_k <- u_k - 0.15 g/sqrt(1 + n_k/2)
 
-as in Conformal, and AdaGrad moves v, r, and w by the slope of z + |y - f|/(U e^z). Answers are mixed by exp(-L), L the
-sum of pinball losses in units of the mixture's, of which each row keeps 0.9995. Quantiles at several levels are put in
-order, which makes no loss larger (Chernozhukov, Fernández-Val, Galichon 2010). While no target has been negative no
-answer is, while all have been positive none is below half the least, and while all have been whole numbers answers are
-rounded. Its twin in plain NumPy is tests/twins/residual_quantiles.py.
+as in Conformal. AdaGrad moves v, r, w by the slope of z + |y - f|/(U e^z), and b and c by that of s. Answers are mixed
+by exp(-L), L the sum of pinball losses in units of the mixture's, of which each row keeps 0.9995. Quantiles at several
+levels are put in order, which makes no loss larger (Chernozhukov, Fernández-Val, Galichon 2010). While no target has
+been negative no answer is, while all have been positive none is below half the least, and while all have been whole
+numbers answers are rounded. Its twin in plain NumPy is tests/twins/residual_quantiles.py.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from shoal.model.core import SHAPES_STATE
 from shoal.model.core_around import CoreAround, with_room, without_task
 from shoal.model.explanations import Parts
 
-# Positions in `common`; the last eight are the weights of the error's size and their squared slopes.
-ROWS, UNIT, MEAN, SPREAD, LOG, LEAST, FRACTIONS, SIZE, SIZE_SQUARES, N_COMMON = 0, 1, 2, 3, 4, 5, 6, 7, 11, 15
-# Positions in a level's numbers: t of four answers, v and its squared slopes, losses L and their unit.
-SHIFT, LINE, LINE_SQUARES, LOSS, LOSS_UNIT, N_LEVEL = 0, 4, 8, 12, 19, 20
-# Positions in a task's numbers; from FIRST_OWN on two u_k for each level.
+# Positions in `common`; the last 16 are w and b, each behind it its squared slopes.
+ROWS, UNIT, MEAN, SPREAD, LOG, LEAST, FRACTIONS, SIZE, WIDE, N_COMMON = 0, 1, 2, 3, 4, 5, 6, 7, 15, 23
+# Positions in a level's numbers: t of six answers, v and its squared slopes, losses L and their unit.
+SHIFT, LINE, LINE_SQUARES, LOSS, LOSS_UNIT, N_LEVEL = 0, 6, 10, 14, 24, 25
+# Positions in a task's numbers; from FIRST_OWN on three u_k for each level.
 TASK_ROWS, TASK_LOG, FIRST_OWN = 0, 1, 2
-# Positions in a feature's numbers; from FIRST_ROW on r and its squared slopes for each level.
-LARGEST, FIRST_ROW = 0, 1
-N_PHI, N_SHIFTS, N_ANSWERS = 4, 4, 7
-LINE_ANSWER, NORMAL_ANSWER, ROW_ANSWER = 4, 5, 6
+# Positions in a feature's numbers; c and its squared slopes, from FIRST_ROW on r and its squared slopes for each level.
+LARGEST, WIDTH, WIDTH_SQUARES, FIRST_ROW = 0, 1, 2, 3
+N_PHI, N_SIZES, N_SHIFTS, N_ANSWERS = 4, 3, 6, 10
+LINE_ANSWER, NORMAL_ANSWER, ROW_ANSWER, WIDTH_ANSWER = 6, 7, 8, 9
 SHARED_ROWS, OWN_STEP, OWN_ROWS = 20.0, 0.15, 2.0
 LINE_STEP, SIZE_STEP, ROW_STEP = 1.0, 0.3, 0.3
 KEPT = 0.9995  # of the losses, after every row
@@ -61,10 +62,10 @@ TINY = 1e-12
 class Head(NamedTuple):
     """The learned numbers, and the levels."""
 
-    common: FloatArray  # (15,)
-    levels: FloatArray  # (levels, 20)
-    own: FloatArray  # (tasks, 2 + 2 levels)
-    features: FloatArray  # (features, 1 + 2 levels)
+    common: FloatArray  # (23,)
+    levels: FloatArray  # (levels, 25)
+    own: FloatArray  # (tasks, 2 + 3 levels)
+    features: FloatArray  # (features, 3 + 2 levels)
     wanted: FloatArray  # (levels,) p
     normal: FloatArray  # (levels,) phi_p
 
@@ -73,33 +74,19 @@ class Scratch(NamedTuple):
     """Of one call."""
 
     phi: FloatArray  # (4,)
-    said: FloatArray  # (7,)
-    weights: FloatArray  # (7,)
+    sizes: FloatArray  # (3,) U, U e^z, U e^s
+    said: FloatArray  # (10,)
+    weights: FloatArray  # (10,)
 
 
 @kernel(allocates=True)
 def new_scratch() -> Scratch:
-    return Scratch(np.zeros(N_PHI), np.zeros(N_ANSWERS), np.zeros(N_ANSWERS))
+    return Scratch(np.zeros(N_PHI), np.zeros(N_SIZES), np.zeros(N_ANSWERS), np.zeros(N_ANSWERS))
 
 
 @kernel
 def within(value: float, low: float, high: float) -> float:
     return float(min(max(value, low), high))
-
-
-@kernel
-def describe(f: float, task: int, head: Head, phi: FloatArray) -> tuple[float, float]:
-    """Fill phi; return U and U e^z."""
-    common = head.common
-    phi[0] = 1.0
-    phi[1] = within((f - common[MEAN]) / common[SPREAD], -4.0, 4.0) if common[SPREAD] > 0.0 else 0.0
-    phi[2] = abs(phi[1])
-    phi[3] = head.own[task, TASK_LOG] - common[LOG] if task >= 0 and head.own[task, TASK_ROWS] > 0.0 else 0.0
-    z = 0.0
-    for j in range(N_PHI):
-        z += common[SIZE + j] * phi[j]
-    unit = common[UNIT] if common[UNIT] > 0.0 else 1.0
-    return unit, unit * math.exp(within(z, -5.0, 5.0))
 
 
 @kernel
@@ -110,19 +97,43 @@ def scaled(value: float, of_feature: FloatArray) -> float:
 
 
 @kernel
-def ask_level(
-    rounds: Rounds, row: int, level: int, f: float, unit: float, size: float, head: Head, scratch: Scratch
-) -> float:
-    """The mixture's answer; `scratch.said` has the seven."""
-    task, (first, last) = rounds.task[row], row_bounds(rounds, row)
-    numbers, said, weights = head.levels[level], scratch.said, scratch.weights
+def describe(rounds: Rounds, row: int, f: float, head: Head, scratch: Scratch) -> None:
+    """Fill phi and the three sizes."""
+    common, phi, sizes, task = head.common, scratch.phi, scratch.sizes, rounds.task[row]
+    phi[0] = 1.0
+    phi[1] = within((f - common[MEAN]) / common[SPREAD], -4.0, 4.0) if common[SPREAD] > 0.0 else 0.0
+    phi[2] = abs(phi[1])
+    phi[3] = head.own[task, TASK_LOG] - common[LOG] if task >= 0 and head.own[task, TASK_ROWS] > 0.0 else 0.0
+    z = s = 0.0
+    for j in range(N_PHI):
+        z += common[SIZE + j] * phi[j]
+        s += common[WIDE + j] * phi[j]
+    first, last = row_bounds(rounds, row)
+    for i in range(first, last):
+        of_feature = head.features[feature_at(rounds, row, i)]
+        s += scaled(rounds.values[i], of_feature) * of_feature[WIDTH]
+    sizes[0] = common[UNIT] if common[UNIT] > 0.0 else 1.0
+    sizes[1], sizes[2] = sizes[0] * math.exp(within(z, -5.0, 5.0)), sizes[0] * math.exp(within(s, -5.0, 5.0))
+
+
+@kernel
+def ask_level(rounds: Rounds, row: int, level: int, f: float, head: Head, scratch: Scratch) -> float:
+    """The mixture's answer; `scratch.said` has the ten."""
+    task, (first, last), sizes = rounds.task[row], row_bounds(rounds, row), scratch.sizes
+    numbers, said, weights, (unit, size, width) = (
+        head.levels[level],
+        scratch.said,
+        scratch.weights,
+        (sizes[0], sizes[1], sizes[2]),
+    )
     for e in range(N_SHIFTS):
-        own = head.own[task, FIRST_OWN + 2 * level + e // 2] if task >= 0 and e % 2 == 1 else 0.0
-        said[e] = f + (unit if e < 2 else size) * (numbers[SHIFT + e] + own)
+        own = head.own[task, FIRST_OWN + N_SIZES * level + e // 2] if task >= 0 and e % 2 == 1 else 0.0
+        said[e] = f + sizes[e // 2] * (numbers[SHIFT + e] + own)
     line = 0.0
     for j in range(N_PHI):
         line += numbers[LINE + j] * scratch.phi[j]
     said[LINE_ANSWER], said[NORMAL_ANSWER] = f + unit * line, f + size * head.normal[level]
+    said[WIDTH_ANSWER] = f + width * head.normal[level]
     line = 0.0
     for i in range(first, last):
         of_feature = head.features[feature_at(rounds, row, i)]
@@ -142,10 +153,10 @@ def ask_level(
 @kernel(inline=False)
 def answer(rounds: Rounds, row: int, f: float, head: Head, scratch: Scratch, out: FloatArray) -> None:
     """The quantiles of a row in order of their levels."""
-    unit, size = describe(f, rounds.task[row], head, scratch.phi)
+    describe(rounds, row, f, head, scratch)
     least, n = head.common[LEAST], head.common[ROWS]
     for level in range(len(out)):
-        q = ask_level(rounds, row, level, f, unit, size, head, scratch)
+        q = ask_level(rounds, row, level, f, head, scratch)
         if n > 0.0 and head.common[FRACTIONS] == 0.0:
             q = np.floor(q + 0.5)
         if n > 0.0 and least >= 0.0:
@@ -163,11 +174,24 @@ def pinball(y: float, q: float, p: float) -> float:
 
 
 @kernel
-def step_level(
-    rounds: Rounds, row: int, level: int, f: float, h: float, unit: float, size: float, head: Head, scratch: Scratch
-) -> None:
+def step_features(rounds: Rounds, row: int, at: int, step: float, g: float, features: FloatArray) -> None:
+    """AdaGrad on a weight of each feature of a row; its squared slopes stand behind it."""
+    there, (first, last) = 0.0, row_bounds(rounds, row)
+    for i in range(first, last):
+        there += 0.0 if rounds.values[i] == 0.0 else 1.0
+    step /= math.sqrt(max(there, 1.0))
+    for i in range(first, last):
+        of_feature = features[feature_at(rounds, row, i)]
+        slope = g * scaled(rounds.values[i], of_feature)
+        if slope != 0.0:
+            of_feature[at + 1] += slope * slope + TINY
+            of_feature[at] -= step * slope / math.sqrt(of_feature[at + 1])
+
+
+@kernel
+def step_level(rounds: Rounds, row: int, level: int, f: float, h: float, head: Head, scratch: Scratch) -> None:
     """Move the numbers of a level by a row."""
-    q = ask_level(rounds, row, level, f, unit, size, head, scratch)
+    q = ask_level(rounds, row, level, f, head, scratch)
     y, p, numbers = rounds.y[row], head.wanted[level], head.levels[level]
     said, n, mine = scratch.said, head.common[ROWS], head.own[rounds.task[row]]
     loss, before = pinball(y, q, p), numbers[LOSS_UNIT]
@@ -180,35 +204,29 @@ def step_level(
         g = h * ((1.0 if y <= said[e] else 0.0) - p)
         numbers[SHIFT + e] -= g / math.sqrt(1.0 + n / SHARED_ROWS)
         if e % 2 == 1:
-            mine[FIRST_OWN + 2 * level + e // 2] -= OWN_STEP * g / math.sqrt(1.0 + mine[TASK_ROWS] / OWN_ROWS)
+            mine[FIRST_OWN + N_SIZES * level + e // 2] -= OWN_STEP * g / math.sqrt(1.0 + mine[TASK_ROWS] / OWN_ROWS)
     g = h * ((1.0 if y <= said[LINE_ANSWER] else 0.0) - p)
     for j in range(N_PHI):
         slope = g * scratch.phi[j]
         numbers[LINE_SQUARES + j] += slope * slope + TINY
         numbers[LINE + j] -= LINE_STEP * slope / math.sqrt(numbers[LINE_SQUARES + j])
-    g, (first, last) = h * ((1.0 if y <= said[ROW_ANSWER] else 0.0) - p), row_bounds(rounds, row)
-    there, at = 0.0, FIRST_ROW + 2 * level
-    for i in range(first, last):
-        there += 0.0 if rounds.values[i] == 0.0 else 1.0
-    step = ROW_STEP / math.sqrt(max(there, 1.0))
-    for i in range(first, last):
-        of_feature = head.features[feature_at(rounds, row, i)]
-        slope = g * scaled(rounds.values[i], of_feature)
-        if slope != 0.0:
-            of_feature[at + 1] += slope * slope + TINY
-            of_feature[at] -= step * slope / math.sqrt(of_feature[at + 1])
+    g = h * ((1.0 if y <= said[ROW_ANSWER] else 0.0) - p)
+    step_features(rounds, row, FIRST_ROW + 2 * level, ROW_STEP, g, head.features)
 
 
 @kernel
-def step_common(y: float, f: float, h: float, task: int, unit: float, size: float, head: Head, phi: FloatArray) -> None:
+def step_common(rounds: Rounds, row: int, f: float, h: float, head: Head, scratch: Scratch) -> None:
     """Learn the error's size, and the means."""
-    common, mine, n = head.common, head.own[task], head.common[ROWS]
+    common, mine, n, y = head.common, head.own[rounds.task[row]], head.common[ROWS], rounds.y[row]
+    phi, unit = scratch.phi, scratch.sizes[0]
     error, rate = abs(y - f), h * max(1.0 / (n + 1.0), 1.0 / LONGEST)
-    slope_of_z = max(1.0 - error / size, -3.0)
-    for j in range(N_PHI):
-        slope = h * slope_of_z * phi[j]
-        common[SIZE_SQUARES + j] += slope * slope + TINY
-        common[SIZE + j] -= SIZE_STEP * slope / math.sqrt(common[SIZE_SQUARES + j])
+    slope_of_z, slope_of_s = max(1.0 - error / scratch.sizes[1], -3.0), max(1.0 - error / scratch.sizes[2], -3.0)
+    step_features(rounds, row, WIDTH, SIZE_STEP, h * slope_of_s, head.features)
+    for at, g in ((SIZE, h * slope_of_z), (WIDE, h * slope_of_s)):
+        for j in range(at, at + N_PHI):
+            slope = g * phi[j - at]
+            common[j + N_PHI] += slope * slope + TINY
+            common[j] -= SIZE_STEP * slope / math.sqrt(common[j + N_PHI])
     log = within(math.log(max(error / unit, 1e-3)), -7.0, 7.0)
     if mine[TASK_ROWS] == 0.0:
         mine[TASK_LOG] = common[LOG] + 0.3 * (log - common[LOG])
@@ -230,16 +248,16 @@ def step_common(y: float, f: float, h: float, task: int, unit: float, size: floa
 @kernel(inline=False)
 def learn_row(rounds: Rounds, row: int, f: float, head: Head, scratch: Scratch) -> None:
     """A row of weight h is h rows one after the other, the last a part of one."""
-    left, task, (first, last) = min(weight_of(rounds, row), MOST_REPEATS), rounds.task[row], row_bounds(rounds, row)
+    left, (first, last) = min(weight_of(rounds, row), MOST_REPEATS), row_bounds(rounds, row)
     for i in range(first, last if left > 0.0 else first):
         of_feature = head.features[feature_at(rounds, row, i)]
         of_feature[LARGEST] = max(of_feature[LARGEST], abs(rounds.values[i]))
     while left > 0.0:
         h = min(left, 1.0)
-        unit, size = describe(f, task, head, scratch.phi)
+        describe(rounds, row, f, head, scratch)
         for level in range(len(head.levels)):
-            step_level(rounds, row, level, f, h, unit, size, head, scratch)
-        step_common(rounds.y[row], f, h, task, unit, size, head, scratch.phi)
+            step_level(rounds, row, level, f, h, head, scratch)
+        step_common(rounds, row, f, h, head, scratch)
         left -= h
 
 
@@ -271,10 +289,10 @@ def _packed_kind(inner: Any) -> Any:
     """The saved arrays around those of the inner core."""
     fields: list[tuple[str, Any]] = [
         ("estimator", inner),
-        ("common", FloatArray),  # (15,)
-        ("levels", FloatArray),  # (levels, 20)
-        ("own", Annotated[FloatArray, TASK, OTHER]),  # (tasks, 2 + 2 levels)
-        ("features", Annotated[FloatArray, FEATURE, OTHER]),  # (features, 1 + 2 levels)
+        ("common", FloatArray),  # (23,)
+        ("levels", FloatArray),  # (levels, 25)
+        ("own", Annotated[FloatArray, TASK, OTHER]),  # (tasks, 2 + 3 levels)
+        ("features", Annotated[FloatArray, FEATURE, OTHER]),  # (features, 3 + 2 levels)
     ]
     return NamedTuple("Packed", fields)
 
@@ -302,7 +320,7 @@ class QuantileCore(CoreAround):
         return levels
 
     def _new_own(self, n_tasks: int) -> FloatArray:
-        return np.zeros((n_tasks, FIRST_OWN + 2 * len(self.wanted)))
+        return np.zeros((n_tasks, FIRST_OWN + N_SIZES * len(self.wanted)))
 
     def _new_features(self, n_features: int) -> FloatArray:
         return np.zeros((n_features, FIRST_ROW + 2 * len(self.wanted)))
@@ -409,9 +427,10 @@ class QuantileCore(CoreAround):
             *packed.own[:, TASK_ROWS],
         ]
         squares = [
-            *packed.common[SIZE_SQUARES:],
+            *packed.common[SIZE + N_PHI : WIDE],
+            *packed.common[WIDE + N_PHI :],
             *packed.levels[:, LINE_SQUARES:].ravel(),
-            *packed.features[:, 2::2].ravel(),
+            *packed.features[:, WIDTH_SQUARES::2].ravel(),
         ]
         if not (np.array(counts + squares) >= 0.0).all():
             raise ValueError("its numbers of rows or its sums of squares are negative")
