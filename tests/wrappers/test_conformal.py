@@ -13,9 +13,17 @@ from sklearn.base import clone, is_classifier, is_regressor
 from tests.twins.conformal import Thresholds
 
 import shoal
-from shoal import Conformal, LabelQuery, MultiClass, MultitaskPerceptron, MultitaskRegressor, PassiveAggressive
+from shoal import (
+    Conformal,
+    HedgedSharingRegressor,
+    LabelQuery,
+    MultiClass,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    PassiveAggressive,
+)
 from shoal.evaluation import progressive_validate
-from shoal.wrappers.conformal import FIRST, OFFSET, follow
+from shoal.wrappers.conformal import FIRST, OFFSET, follow, intervals, scores_of_quantiles
 from shoal.wrappers.conformal import Thresholds as Learned
 
 
@@ -50,6 +58,36 @@ def test_thresholds_are_those_of_the_twin(of_labels: bool, least_step: float) ->
     covered = [1 - twin.misses[k] / twin.c[k] for k in learner.tasks_]
     assert learner.judged_.tolist() == [twin.c[k] for k in learner.tasks_]
     np.testing.assert_allclose(learner.coverage_, covered, rtol=1e-12)
+
+
+def test_around_quantiles_an_interval_is_as_wide_as_the_row_needs(tmp_path: Path) -> None:
+    """As the twin of thresholds says of |y - m|/h; noise grows with a feature."""
+    rng = np.random.default_rng(0)
+    X, task = rng.uniform(0.2, 3.0, size=(1500, 1)), rng.integers(4, size=1500)
+    y = X[:, 0] * rng.normal(size=1500)
+    inner, twin = HedgedSharingRegressor(target=[0.2, 0.5, 0.8]), Thresholds(0.9, 0.0)
+    learner = Conformal(inner, coverage=0.9)
+    quantiles, answers = learner.judge_then_train(X, y, task)
+    np.testing.assert_array_equal(quantiles, inner.test_then_train(X, y, task))
+    middle, half = (quantiles[:, 0] + quantiles[:, 2]) / 2, (quantiles[:, 2] - quantiles[:, 0]) / 2
+    before = []
+    for k, s in zip(task.tolist(), np.abs(y - middle) / half, strict=True):
+        before.append(twin.q(k))
+        twin.learn(k, s)
+    np.testing.assert_allclose(answers, middle[:, None] + np.outer(before, [-1, 1]) * half[:, None], rtol=1e-12)
+    low, high = learner.predict_interval([[0.5], [2.5]], [1, 1]).T
+    assert (high - low)[1] > 2.5 * (high - low)[0]
+    assert learner.predict_interval_one([0.5], 1) == (low[0], high[0])
+    assert np.mean(learner.coverage_) == pytest.approx(0.9, abs=0.02)
+    learner.save(tmp_path / "m.shoal")
+    np.testing.assert_array_equal(shoal.load(tmp_path / "m.shoal").predict_interval([[0.5]], [1]), [[low[0], high[0]]])
+
+
+def test_scores_of_quantiles_without_width() -> None:
+    quantiles, y = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 3.0]]), np.array([0.0, 2.0, 2.5])
+    np.testing.assert_array_equal(scores_of_quantiles(quantiles, y), [0.0, 1e100, 0.5])
+    everything = intervals(quantiles, np.full(3, np.inf))
+    np.testing.assert_array_equal(everything, np.tile([-np.inf, np.inf], (3, 1)))
 
 
 def test_intervals_and_sets_hold_what_scores_at_most_q() -> None:
@@ -147,6 +185,7 @@ def test_what_it_cannot_judge_is_refused(tmp_path: Path) -> None:
         (PassiveAggressive(), "a PassiveAggressive has none"),
         (LabelQuery(), "goes around the learner itself"),
         (Conformal(), "goes around the learner itself"),
+        (HedgedSharingRegressor(target=[0.5]), "needs two quantiles or more"),
         ("words", "needs a learner of this library, got str"),
     ):
         with pytest.raises(ValueError, match=why):

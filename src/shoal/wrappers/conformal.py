@@ -1,8 +1,9 @@
 """Intervals and sets of labels around any learner, whose thresholds tasks share in part.
 
-A row has a score s >= 0, how wrong the forecast is: |y - f| of real targets, 1 - p(y) of labels. The answer holds all
-targets whose score is at most a threshold q, which follows the stream so that a share `coverage` of the targets is in
-the answers of every task. For a row of task k, with alpha = 1 - coverage, c_k rows of k judged so far and n of all,
+A row has a score s >= 0, how wrong the forecast is: |y - f| of real targets, 1 - p(y) of labels, and |y - m|/h where
+the learner answers quantiles, m and h the middle and half the width of the outer two. The answer holds all targets
+whose score is at most a threshold q, which follows the stream so that a share `coverage` of the targets is in the
+answers of every task. For a row of task k, with alpha = 1 - coverage, c_k rows of k judged so far and n of all,
 
     ln q = t + u_k                                                          before the row
     e    = 1[s > q] - alpha                                                 after its target
@@ -43,7 +44,7 @@ FIRST = 50  # rows, whose median score is where the shared threshold begins
 SHARED_STEP, SHARED_ROWS = 0.02, 2000.0
 OWN_STEP, OWN_ROWS = 0.1, 20.0
 LARGEST = 300.0  # |t| and |u_k|: exp of their sum is still a number
-LEAST_SCORE = 1e-100  # where all first forecasts are exact
+LEAST_SCORE, LARGEST_SCORE = 1e-100, 1e100  # where all first forecasts are exact; where an interval has no width
 LEVEL, ROWS = range(2)  # positions in what is shared: t, n
 OFFSET, JUDGED, COVERED = range(3)  # of each task: u_k, c_k, rows whose target was in the answer
 NONE = np.zeros(0)
@@ -114,6 +115,28 @@ def scores_of_numbers(f: FloatArray, y: FloatArray) -> FloatArray:
     return np.abs(y - f)
 
 
+def middle_and_half(quantiles: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """m and h of rows of quantiles."""
+    low, high = quantiles[:, 0], quantiles[:, -1]
+    return (low + high) / 2.0, (high - low) / 2.0
+
+
+def scores_of_quantiles(quantiles: FloatArray, y: FloatArray) -> FloatArray:
+    """|y - m|/h."""
+    middle, half = middle_and_half(quantiles)
+    away = np.abs(y - middle)
+    return np.minimum(np.divide(away, half, out=LARGEST_SCORE * np.sign(away), where=half > 0.0), LARGEST_SCORE)
+
+
+def intervals(answers: FloatArray, q: FloatArray) -> FloatArray:
+    """(n, 2) the targets whose score is at most q, of forecasts or of rows of quantiles."""
+    if answers.ndim == 1:
+        return np.column_stack([answers - q, answers + q])
+    middle, half = middle_and_half(answers)
+    reach = np.where(np.isinf(q), np.inf, half) * q
+    return np.column_stack([middle - reach, middle + reach])
+
+
 def scores_of_labels(f: FloatArray, y: FloatArray) -> FloatArray:
     """1 - p(y) of labels -1 and +1, f the logit of +1."""
     return logistic(-y * f)
@@ -179,9 +202,12 @@ class ConformalCore(CoreAround):
             chances = chances_of_classes(np.stack(decisions[1:], axis=1), known)
             scores = 1.0 - chances[np.arange(len(rounds.y)), rounds.y.astype(np.int64)]
         else:
-            decisions = out if len(out) > 0 else np.empty(len(rounds.y))
+            decisions = out if len(out) > 0 else self.inner.new_out(len(rounds.y))
             self.inner.learn(rounds, decisions)
-            scores = (scores_of_numbers if self.regression else scores_of_labels)(decisions, rounds.y)
+            if decisions.ndim == 2:
+                scores = scores_of_quantiles(decisions, rounds.y)
+            else:
+                scores = (scores_of_numbers if self.regression else scores_of_labels)(decisions, rounds.y)
         follow(
             scores,
             rounds.task,
@@ -251,9 +277,12 @@ class Conformal(AroundAnyLearner):
     """Any learner with intervals, or sets of labels, that hold the target of a share of each task's rows.
 
     The answer holds every target whose score is at most ``q = exp(t + u_k)``: ``[f - q, f + q]``, or all labels with
-    ``1 - p(l) <= q``. After each row ``e = 1[s > q] - (1 - coverage)`` moves t, which all tasks share, by
-    ``0.02 e/√max(1, n/2000)`` and the task's own u_k by ``max(0.1/√(1 + c_k/20), least_step) e``, after c_k of its rows
-    and n of all. The learner itself learns as it does alone. Cost: the learner's; three numbers a task.
+    ``1 - p(l) <= q``. Around quantiles, such as ``HedgedSharingRegressor(target=[0.05, 0.95])``, it is
+    ``[m - q h, m + q h]``, m and h the middle and half the width of the outer two: as wide as the row needs.
+
+    After each row ``e = 1[s > q] - (1 - coverage)`` moves t, which all tasks share, by ``0.02 e/√max(1, n/2000)`` and
+    the task's own u_k by ``max(0.1/√(1 + c_k/20), least_step) e``, after c_k of its rows and n of all. The learner
+    itself learns as it does alone. Cost: the learner's; three numbers a task.
 
     Parameters
     ----------
@@ -292,6 +321,9 @@ class Conformal(AroundAnyLearner):
     Angelopoulos, Candès, Tibshirani. Conformal PID Control for Time Series Prediction. NeurIPS 2023, section 2:
     quantile tracking. The logarithmic scale and the shared part are this library's.
 
+    Romano, Patterson, Candès. Conformalized Quantile Regression. NeurIPS 2019; with the score over the width as in
+    Sesia, Candès. A comparison of some conformal quantile regression methods. Stat 9(1), 2020.
+
     Examples
     --------
     >>> import numpy as np
@@ -320,12 +352,19 @@ class Conformal(AroundAnyLearner):
     def new_core(self) -> CoreLike:
         """The thresholds around a core of the estimator."""
         estimator = self.plain
-        inner = inner_core(estimator, Learner, "Conformal")
+        inner = inner_core(estimator, Learner, "Conformal", several=True)
         if isinstance(estimator, Conformal | LabelQuery):
             raise ValueError(f"Conformal goes around the learner itself, got a {type(estimator).__name__}")
         if of_labels(estimator) and not is_probabilistic_kind(estimator):
             raise ValueError(f"sets of labels need probabilities, and a {type(estimator).__name__} has none")
+        if estimator.answers_several and inner.new_out(0).shape[1] < 2:
+            raise ValueError("an interval needs two quantiles or more, got one")
         return ConformalCore(inner, self.get_params(deep=False), regression=not of_labels(estimator))
+
+    @property
+    def answers_several(self) -> bool:
+        """Does the estimator answer quantiles?"""
+        return self.plain.answers_several
 
     @property
     def is_probabilistic(self) -> bool:
@@ -348,14 +387,14 @@ class Conformal(AroundAnyLearner):
     @available_if(of_numbers)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) the lower and the upper end of each row's interval; infinite before the first 50 rows."""
-        f, q = self.estimator_.predict(X, task), self.predict_thresholds(X, task)
-        return np.column_stack([f - q, f + q])
+        return intervals(self.estimator_.predict(X, task), self.predict_thresholds(X, task))
 
     @available_if(of_numbers)  # type: ignore[untyped-decorator]
     def predict_interval_one(self, x: Any, task: Hashable = None) -> tuple[float, float]:
         """The interval of one example (dict or 1-d array)."""
-        f, q = self.estimator_.predict_one(x, task), self._threshold_one(task)
-        return f - q, f + q
+        q = np.array([self._threshold_one(task)])
+        low, high = intervals(np.array([self.estimator_.predict_one(x, task)]), q)[0].tolist()
+        return low, high
 
     @available_if(of_labels)  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, task: Any = None) -> NDArray[np.bool_]:
@@ -414,7 +453,7 @@ class Conformal(AroundAnyLearner):
             return np.asarray(self.estimator_._side_by_side(learned.decisions)), np.stack(columns, axis=1)
         values = np.asarray(learned.decisions)
         if of_numbers(self):
-            return values, np.column_stack([values - q, values + q])
+            return values, intervals(values, q)
         p = logistic(values)
         return values, np.column_stack([p, 1.0 - p]) <= q[:, None]  # 1 - p(l) is what is left for the other label
 
