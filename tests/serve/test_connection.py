@@ -150,6 +150,26 @@ def test_a_head_that_comes_slowly_is_cut(server: Server) -> None:
         assert rest_of(silent) == []
 
 
+def test_a_body_of_which_nothing_comes_is_cut(server: Server) -> None:
+    """Behind a head alone, behind answered requests, and while one before it is answered; not where no body is read."""
+    token, length = b"Authorization: Bearer " + b"read" * 5 + b"\r\n", b"Content-Length: 9\r\n\r\n"
+    announced = POST.replace(b"learn", b"predict") + token + length
+    assert server.ask(announced) == [408]
+    assert server.ask(GET + b"\r\n" + announced) == [200, 408]
+    with server.connect() as one:
+        one.sendall(announced)
+        time.sleep(0.3)
+        one.sendall(b"{")
+        time.sleep(0.3)
+        one.sendall(b'"u": 1}')
+        one.settimeout(0.7)
+        with pytest.raises(TimeoutError):  # the model is asked, and answers nothing
+            one.recv(1)
+    with server.connect() as other:
+        other.sendall(POST + length)  # without a token
+        assert other.recv(4_096).startswith(b"HTTP/1.1 401")
+
+
 def test_an_end_while_requests_wait_is_quiet() -> None:
     """Such as for a database that is away."""
     token, body = b"Authorization: Bearer " + b"read" * 5 + b"\r\n", b'{"user": "u1"}'

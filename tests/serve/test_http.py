@@ -104,6 +104,7 @@ def test_a_day_of_a_client(engine: Engine, client: Client, tmp_path: Path) -> No
     assert client.learn(mails[60:], key="evening").rows == 60
     assert client.learn(mails[60:], key="evening").repeated
     assert len(client.query(unlabeled(mails)[:5])) == 5
+    assert engine.wait_until_learned(timeout=30)  # both are asked of the same model
     why, told = client.explain(mails[0])[0], engine.explain(rows(mails[:1]))[0]
     assert why["text"] == str(told)
     assert why["forecast"] == pytest.approx(why["usual"] + sum(one["share"] for one in why["reasons"]))

@@ -1,6 +1,7 @@
 """Uvicorn's HTTP protocol with limits on the head of a request, which come before any token is checked.
 
-Uvicorn's parser itself keeps a line of a head until it is complete, and any number of lines.
+Uvicorn's parser itself keeps a line of a head until it is complete, and any number of lines. The connection also cuts a
+client that sends a head and no byte of the body it announces; a body that comes with its head needs no timer.
 """
 
 import asyncio
@@ -26,17 +27,17 @@ class Connection(HttpToolsProtocol):
         self._lines = self._bytes = 0
         self._unread = 0  # bytes that the parser has not reported yet
         self._refusal = HttpProblem(400, "this is not HTTP")
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # while nothing came of a head, or of a body
         self._has_begun = False
 
     # ---- callbacks of the event loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait_for_head()
+        self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
+        self._came()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -47,9 +48,7 @@ class Connection(HttpToolsProtocol):
         if self._unread > HEAD_BYTES and not self.transport.is_closing():
             self._refuse_head()
             self.send_400_response("")
-        is_idle = self.cycle is None or self.cycle.response_complete
-        if is_idle and self._timer is None and self.timeout_keep_alive_task is None:
-            self._wait_for_head()
+        self._wait()
 
     # ---- callbacks of the parser -----------------------------------------------------------------------------
 
@@ -69,7 +68,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._unread, self._has_begun = 0, False
-        self._head_came()
+        self._came()
         if len(self.pipeline) >= AHEAD:
             self._refusal = HttpProblem(429, f"more than {AHEAD} requests before the first answer")
             raise self._refusal
@@ -77,12 +76,19 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
+        self._came()
         super().on_body(body)
 
+    def on_message_complete(self) -> None:
+        self._came()
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
+        self._came()  # nothing of a body that was not asked for
         super().on_response_complete()
         if self.pipeline:  # or else each answer would read a further block of requests
             self.flow.pause_reading()
+        self._wait()
 
     # ---- limits ----------------------------------------------------------------------------------------------
 
@@ -97,10 +103,23 @@ class Connection(HttpToolsProtocol):
         limits = f"{HEAD_LINES} lines and {HEAD_BYTES >> 10} kB"
         self._refusal = HttpProblem(431, f"the head of a request has at most {limits}")
 
-    def _wait_for_head(self) -> None:
-        self._timer = self.loop.call_later(self.head_seconds, self._cut)
+    @property
+    def _waits_for_head(self) -> bool:
+        """Has every request that came its answer?"""
+        return self.cycle is None or self.cycle.response_complete
 
-    def _head_came(self) -> None:
+    def _wait(self) -> None:
+        """Start the timer, if the client has to send something: a head, or the first bytes of a body."""
+        if self._timer is not None or self.transport.is_closing():
+            return
+        if self._waits_for_head:
+            is_awaited = self.timeout_keep_alive_task is None  # uvicorn closes what is idle
+        else:  # requests behind the one that is answered are not read on
+            is_awaited = not self.pipeline and self.cycle.more_body and not self.cycle.body
+        if is_awaited:
+            self._timer = self.loop.call_later(self.head_seconds, self._cut)
+
+    def _came(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -110,12 +129,15 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._has_begun:
-            self._refusal = HttpProblem(
-                408, f"the head of the request did not come within {self.head_seconds:g} seconds"
-            )
-            self.send_400_response("")
-        else:
+            self._refuse_silence("the head of the request did not come")
+        elif self._waits_for_head:
             self.transport.close()
+        else:
+            self._refuse_silence("no byte of the body came")
+
+    def _refuse_silence(self, what: str) -> None:
+        self._refusal = HttpProblem(408, f"{what} within {self.head_seconds:g} seconds")
+        self.send_400_response("")
 
     def send_400_response(self, msg: str) -> None:
         """Send the problem, unless the client would read it as the answer to another request, or as a part of one."""

@@ -78,16 +78,20 @@ async def next_part(receive: Any, limits: BodyLimits, left: float) -> BodyPart:
         raise HttpProblem(
             408, slow if left < limits.silence else f"no byte came for {limits.silence:g} seconds"
         ) from None
+    return part_of(message, left - (time.monotonic() - asked))
+
+
+def part_of(message: Any, left: float) -> BodyPart:
+    """The bytes of a message. Raises HttpProblem (400) if the client has gone."""
     if message["type"] == "http.disconnect":
         raise HttpProblem(400, "the connection was closed before the end of the body")
     content = message.get("body", b"")
-    left += len(content) / SLOWEST - (time.monotonic() - asked)
-    return BodyPart(content, left, message.get("more_body", False))
+    return BodyPart(content, left + len(content) / SLOWEST, message.get("more_body", False))
 
 
 async def whole(receive: Any, limits: BodyLimits) -> bytes:
-    """The body in one piece."""
-    part = await next_part(receive, limits, limits.patience)
+    """The body in one piece. The connection watches for its first bytes: a small body comes with its head."""
+    part = part_of(await receive(), limits.patience)
     parts, size = [part.content], len(part.content)
     while part.more and size <= limits.body:
         part = await next_part(receive, limits, part.left)
