@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import re
 import shutil
 import sys
@@ -105,7 +106,24 @@ def link_pages(app: Sphinx, page: str, source: list[str]) -> None:
     if Path(app.env.doc2path(page)).suffix == ".rst":
         source[0] = f".. currentmodule:: shoal\n\n{source[0]}"
         return
-    text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
+    folder = Path(app.env.doc2path(page)).parent
+
+    def included(block: re.Match[str]) -> str:
+        """A page of the repository, whose links hold from here."""
+        path = (folder / block[1]).resolve()
+        app.env.note_dependency(str(path))
+
+        def from_here(link: re.Match[str]) -> str:
+            target = path.parent / link[2]
+            return link[1] if target.is_dir() else f"[{link[1]}]({os.path.relpath(target, folder)}{link[3] or ''})"
+
+        return re.sub(r"\[([^\]]*)\]\((?!\w+:)([^)#]+)(#[^)]*)?\)", from_here, path.read_text("utf-8"))
+
+    def as_copy(link: re.Match[str]) -> str:
+        return link[0] if (folder / link[1]).resolve().is_relative_to(HERE) else f"](path:{link[1]})"
+
+    text = re.sub(r"^```\{include\} (\S+)\n```$", included, source[0], flags=re.M)
+    text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", as_copy, text)
     names = "|".join(public_names(importlib.import_module("shoal")))
     parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
     for i in range(0, len(parts), 2):  # the odd ones are code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import html
+import inspect
 import re
 import textwrap
 from functools import cache
@@ -18,6 +19,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx_gallery import notebook
 
+import shoal
 from shoal.papers.claims.table import claims
 
 HERE = Path(__file__).resolve().parent
@@ -88,6 +90,34 @@ class Claims(SphinxDirective):
 
 def _row(cells: list[list[Any]]) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+
+
+class Costs(SphinxDirective):
+    """A table of what a row costs each learner, by its docstring, and of the memory that the page says.
+
+    A learner that the page lacks is a warning, and so an error of the build.
+    """
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        memory = dict(line.partition(":")[::2] for line in self.content if line.strip())
+        learners = [name for name in shoal.__all__ if hasattr(getattr(shoal, name), "fit") and name != "Learner"]
+        if wrong := sorted(set(learners) ^ set(memory)):
+            logging.getLogger(__name__).warning("costs: the page lacks, or has and should not: %s", ", ".join(wrong))
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 25 50 25", ""]
+        lines += ["   * - learner", "     - cost", "     - memory"]
+        for name in sorted(set(memory) & set(learners), key=str.lower):
+            lines += [f"   * - `{name}`", f"     - {cost_of(name)}", f"     - {memory[name].strip() or 'see its cost'}"]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def cost_of(name: str) -> str:
+    """The sentences of a learner's docstring that begin with its cost or memory."""
+    text = " ".join((inspect.getdoc(getattr(shoal, name)) or "").partition("\nParameters\n")[0].split())
+    found = re.findall(r"(?<!\S)(?:Cost|Memory)\b.*?\.(?= [A-Z`]|$)", text)
+    return " ".join(found).replace("_k", r"\_k") or "the learner's that it holds"
 
 
 def for_notebook(text: str) -> str:
@@ -165,5 +195,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     complete_notebooks()
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.add_directive("claims", Claims)
+    app.add_directive("costs", Costs)
     app.connect("source-read", run_examples)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,9 @@
-"""The pages for maintainers say what is true: layers, functions, tests and files that they name are there."""
+"""The pages for maintainers say what is true: what they name is there, what they quote was printed, errors are told."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import re
 import tomllib
@@ -16,6 +17,13 @@ from shoal import HedgedSharing
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md"]
+DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("*.md") if path.stem != "index")
+NEVER_MET = {  # by a user: exception -> who catches it
+    "HttpProblem": "the routes make an answer of it",
+    "Moved": "a backup begins again",
+    "OutOfStep": "a cluster restores the shard",
+    "Unread": "the reader of frames takes the row",
+}
 ROOM_READMES = ["engine", "online/hedged_sharing", "files/sparse_text", "serve"]
 OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 FILE = re.compile(r"(src|tests|docs|tools|benchmarks|examples)/[\w./-]*|[\w-]+\.(py|pyi|md|toml|txt)")
@@ -112,3 +120,41 @@ def test_every_word_in_the_name_of_an_expert_is_explained() -> None:
     page = text_of("docs/hedged-sharing.md")
     words = {word for name in HedgedSharing().experts_ for word in re.split(r"-(?!log)", name)}
     assert {word for word in words if not re.search(rf"`{word}`|^\| {word}\b|, {word}\b", page, re.M)} == set()
+
+
+@pytest.mark.parametrize("page", DECISIONS)
+def test_what_a_decision_quotes_was_printed(page: str) -> None:
+    """Lines of its boxes stand on the page that has the whole output of the command."""
+    sources = {line.strip() for path in (ROOT / "docs").glob("*.md") for line in path.read_text("utf-8").splitlines()}
+    text = text_of(f"docs/decisions/{page}.md")
+    quoted = [line.strip() for block in re.findall(r"```text\n(.*?)```", text, re.S) for line in block.splitlines()]
+    assert [line for line in quoted if line not in sources] == []
+    assert "**The question.**" in text
+    assert "**What would change our mind.**" in text
+    assert page in text_of("docs/decisions/index.md").split()
+
+
+def exceptions_of_shoal() -> set[str]:
+    """The names of all classes of exceptions that a user may meet."""
+    classes = [
+        (node.name, {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases})
+        for path in (ROOT / "src" / "shoal").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    known = {
+        name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    found: set[str] = set()
+    while new := {name for name, bases in classes if bases & (known | found)} - found:
+        found |= new
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_every_exception_is_on_the_page_of_errors() -> None:
+    there = exceptions_of_shoal()
+    assert {"Refused", "InDoubt", "BadRow", "ServiceError"} <= there
+    told = set(re.findall(r"^\| `(\w+)`", text_of("docs/errors.md"), re.M))
+    assert there - told - {*NEVER_MET} == set()
+    assert {*NEVER_MET} <= there - told
+    assert {name for name in told if not hasattr(builtins, name)} <= there

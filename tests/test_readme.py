@@ -1,4 +1,4 @@
-"""The Python of README and start page prints what they say; the page on scikit-learn runs from top to bottom."""
+"""The Python of README, start and threads pages prints what they say; the page on scikit-learn runs as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("page", [README, README.parent / "docs" / "start.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        README,
+        README.parent / "docs" / "start.md",
+        README.parent / "docs" / "threads.md",
+        README.parent / "docs" / "own-learner.md",
+    ],
+    ids=lambda page: page.stem,
+)
 def test_its_python_prints_what_stands_below_it(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     pairs = re.findall(r"```python\n((?:(?!```).)*?)```\n\n```\n(.*?)```", page.read_text(encoding="utf-8"), re.S)

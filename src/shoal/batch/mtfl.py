@@ -25,7 +25,7 @@ class MTFL(SmoothLossLearner):
 
     ``min sum_k sum_i loss(y_i, <w_k, x_i>) + gamma ||W||_*²``, or with `penalty="l21"`
     ``... + gamma sum_j ||(w_1j, ..., w_Kj)||``, which selects common features among the given ones. By accelerated
-    proximal gradient; cost an iteration O(nnz) for the gradient and O(d K min(d, K)) for the singular values.
+    proximal gradient. Cost an iteration: O(nnz) for the gradient and O(d K min(d, K)) for the singular values.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ class PooledTasks(AroundEstimator):
     """One model for all tasks: the other extreme of `IndependentTasks`.
 
     The default is the papers' linear model ``min (mu/2)||w||² + (1/N) sum_i [1 - y_i w.x_i]_+`` over the rows of all
-    tasks, without an intercept.
+    tasks, without an intercept. Cost: that of a task of `IndependentTasks` with all rows.
 
     Parameters
     ----------

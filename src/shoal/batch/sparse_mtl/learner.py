@@ -444,7 +444,7 @@ class SparseMTLRegressor(_SparseMTL):
     """Multi-task kernel regression that answers with few basis vectors, common ones and each task's own (batch).
 
     ``f_t(x) = Σ_{c in C} α_c k(x, c) + Σ_{j in J_t} β_tj k(x, j)`` as in `SparseMTL`; the coefficients minimise
-    ``(γ/2) αᵀK_CC α + (λ/2) Σ_t β_tᵀK_JtJt β_t + ½ Σ (y - f)²``. Cost as there.
+    ``(γ/2) αᵀK_CC α + (λ/2) Σ_t β_tᵀK_JtJt β_t + ½ Σ (y - f)²``. Cost as of `SparseMTL`.
 
     Parameters
     ----------

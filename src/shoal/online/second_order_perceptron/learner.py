@@ -29,9 +29,9 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
 
     A row is answered by ``f = a beta.k / delta`` with k_s = B[i_s, i] k(x_s, x), G the same between the rows kept,
     ``beta = (a I + G)^-1 y`` and ``delta = a + k(x, x) - k^T (a I + G)^-1 k``; on a mistake (ŷ ≠ y) the row is kept.
-    All tasks share the rows, so K does not count: O(s) kernels an example and O(s) operations for its sign, with which
-    `partial_fit` makes do; O(s²) for a decision value, as of `predict` and `test_then_train`, and for an update; O(s²)
-    memory.
+    Cost, whatever the number of tasks, as all share the rows: O(s) kernels an example and O(s) operations for its sign,
+    with which `partial_fit` makes do; O(s²) for a decision value, as of `predict` and `test_then_train`, and for an
+    update; O(s²) memory.
 
     Parameters
     ----------
