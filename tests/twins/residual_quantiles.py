@@ -80,7 +80,7 @@ def answers(X: np.ndarray, y: np.ndarray, task: np.ndarray, f: np.ndarray, level
         for weights, squares, slope, step in (
             (w, w_squares, of_z * phi, 0.3),
             (b, b_squares, of_s * phi, 0.3),
-            (c, c_squares, of_s * x, 0.3 / np.sqrt(d)),
+            (c, c_squares, of_s * x, 1 / np.sqrt(d)),
         ):
             squares += slope**2 + TINY
             weights -= step * slope / np.sqrt(squares)

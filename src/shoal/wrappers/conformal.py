@@ -278,7 +278,7 @@ class Conformal(AroundAnyLearner):
 
     The answer holds every target whose score is at most ``q = exp(t + u_k)``: ``[f - q, f + q]``, or all labels with
     ``1 - p(l) <= q``. Around quantiles, such as ``HedgedSharingRegressor(target=[0.05, 0.95])``, it is
-    ``[m - q h, m + q h]``, m and h the middle and half the width of the outer two: as wide as the row needs.
+    ``[m - q h, m + q h]``, m and h the middle and half the width of the outer two: its width follows the row.
 
     After each row ``e = 1[s > q] - (1 - coverage)`` moves t, which all tasks share, by ``0.02 e/√max(1, n/2000)`` and
     the task's own u_k by ``max(0.1/√(1 + c_k/20), least_step) e``, after c_k of its rows and n of all. The learner

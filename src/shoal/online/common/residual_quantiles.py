@@ -51,7 +51,7 @@ LARGEST, WIDTH, WIDTH_SQUARES, FIRST_ROW = 0, 1, 2, 3
 N_PHI, N_SIZES, N_SHIFTS, N_ANSWERS = 4, 3, 6, 10
 LINE_ANSWER, NORMAL_ANSWER, ROW_ANSWER, WIDTH_ANSWER = 6, 7, 8, 9
 SHARED_ROWS, OWN_STEP, OWN_ROWS = 20.0, 0.15, 2.0
-LINE_STEP, SIZE_STEP, ROW_STEP = 1.0, 0.3, 0.3
+LINE_STEP, SIZE_STEP, WIDTH_STEP, ROW_STEP = 1.0, 0.3, 1.0, 0.3
 KEPT = 0.9995  # of the losses, after every row
 LONGEST = 2000.0  # rows that means are over
 FARTHEST, FAR = 20.0, 50.0  # units of an error, and of a loss, that count
@@ -221,7 +221,7 @@ def step_common(rounds: Rounds, row: int, f: float, h: float, head: Head, scratc
     phi, unit = scratch.phi, scratch.sizes[0]
     error, rate = abs(y - f), h * max(1.0 / (n + 1.0), 1.0 / LONGEST)
     slope_of_z, slope_of_s = max(1.0 - error / scratch.sizes[1], -3.0), max(1.0 - error / scratch.sizes[2], -3.0)
-    step_features(rounds, row, WIDTH, SIZE_STEP, h * slope_of_s, head.features)
+    step_features(rounds, row, WIDTH, WIDTH_STEP, h * slope_of_s, head.features)
     for at, g in ((SIZE, h * slope_of_z), (WIDE, h * slope_of_s)):
         for j in range(at, at + N_PHI):
             slope = g * phi[j - at]
