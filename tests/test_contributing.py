@@ -101,6 +101,14 @@ def test_its_docstring_prints_what_it_says(easy_adapt: Any) -> None:
     assert doctest.testmod(sys.modules["shoal.online.easy_adapt"]) == (0, 5)
 
 
+def test_its_paper_comes_with_it() -> None:
+    appended = re.findall(r"^ *cat (\S+) >> (\S+)$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M)
+    [(source, target)] = appended
+    entries = "".join((ROOT / path).read_text(encoding="utf-8") for path in (target, source)).split("\n\n")
+    assert all(entry.startswith("@") for entry in entries)
+    assert NAME in entries[-1].partition("keywords")[2]
+
+
 def test_it_is_short(easy_adapt: Any) -> None:
     [path, *_] = copies().values()
     code = path.read_text(encoding="utf-8").partition("class EasyAdapt")[0].partition("class Settings")[2]

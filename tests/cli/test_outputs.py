@@ -257,13 +257,13 @@ def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(FileNotFoundError, match=r"the folder .*new for --figures does not exist; make it first"):
         check_folder("--figures", str(tmp_path / "new" / "newer"))
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(PermissionError, match=r"--save .* must not be written to"):
+    with pytest.raises(PermissionError, match=r"--save .* cannot be written to"):
         check_outputs({"--save": str(file)}, [])
-    with pytest.raises(PermissionError, match=rf"the folder {tmp_path} for --figures must not be written to"):
+    with pytest.raises(PermissionError, match=rf"the folder {tmp_path} for --figures cannot be written to"):
         check_folder("--figures", str(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 0, "free": 0}))
-    with pytest.raises(PermissionError, match="must not be written to"):  # /proc has no disk
+    with pytest.raises(PermissionError, match="cannot be written to"):  # /proc has no disk
         check_outputs({"--save": str(file)}, [])
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 1 << 30, "free": 0}))
     with pytest.raises(OSError, match="no room"):

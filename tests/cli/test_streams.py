@@ -123,7 +123,7 @@ def test_typed_options_go_before_those_of_the_model() -> None:
     assert (options.task, options.label, options.weight, options.skip_bad) == ("shop", "sold", "w", True)
     assert tuple(read_options(RowOptions(task=("a", "b")), None).tasks) == ("a", "b")
     assert remember(rows, reading) == {"label": "sold", "weight": "w", "task": ("shop",)}
-    with pytest.raises(ValueError, match="options of reading that there are not"):
+    with pytest.raises(ValueError, match="unknown options of reading"):
         read_options(rows, Reading({"colour": "red"}, {}))
     with pytest.raises(TypeError):
         read_options(rows, None, colour="red")

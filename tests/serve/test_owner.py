@@ -91,7 +91,7 @@ def test_a_commit_in_doubt_is_settled_by_its_own_id(
         log.commit(batch(log.last + 1, key="ours"))
     other = Log(url)  # as if the lock had been lost
     other.commit(batch(other.last + 1, key="theirs"))
-    with pytest.raises(Taken, match=f"another writer has the log: what stands behind record {log.last}"):
+    with pytest.raises(Taken, match=f"another writer has the log: the records behind {log.last}"):
         log.settle(batch(log.last + 1, key="ours"))
     other.close()
 

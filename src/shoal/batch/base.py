@@ -309,7 +309,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         learned = persistence.from_json(known.learned, arrays)
         for name, value in learned.items():
             if not (isinstance(name, str) and name.endswith("_") and name.isidentifier()):
-                raise ValueError(f"it has learned {name!r}, which no learner does")
+                raise ValueError(f"it has learned {name!r}, an attribute that no learner has")
             if isinstance(value, np.ndarray) and np.isnan(value).any():
                 raise ValueError(f"{name} holds NaN")
         n_tasks, d = len(known.tasks), known.features.count

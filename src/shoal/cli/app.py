@@ -385,7 +385,7 @@ def edit(model: str, /, *, drop: Names = ()) -> None:
     model
         A file written by `shoal run --save` of a table, or by `TabularClassifier.save`.
     drop
-        Columns that the model shall use no more; files may have them or not.
+        Columns that the model no longer uses; files may have them or not.
     """
     from shoal.cli.commands.edit import edit_model
 

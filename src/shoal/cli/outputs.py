@@ -43,7 +43,7 @@ def _check_file(option: str, name: str, path: Path) -> None:
     if Path(name).exists() and not path.is_file():  # a pipe behind a link such as /dev/stdout has no path
         raise ValueError(f"{option} {name} is a device or a pipe, expected a file")
     if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(f"{option} {name} must not be written to")
+        raise PermissionError(f"{option} {name} cannot be written to")
     _check_room(option, path.parent)
 
 
@@ -52,6 +52,6 @@ def _check_room(option: str, folder: Path) -> None:
         raise FileNotFoundError(f"the folder {folder} for {option} does not exist; make it first")
     usage = shutil.disk_usage(folder)
     if not os.access(folder, os.W_OK) or usage.total == 0:  # such as /proc, which has no disk
-        raise PermissionError(f"the folder {folder} for {option} must not be written to")
+        raise PermissionError(f"the folder {folder} for {option} cannot be written to")
     if usage.free < LEAST_ROOM:
         raise OSError(f"there is no room in {folder} for {option}")

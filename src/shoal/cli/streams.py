@@ -130,7 +130,7 @@ def read_options(rows: RowOptions, reading: Reading | None, **others: Any) -> Re
     except (TypeError, AttributeError):
         if reading is None:
             raise
-        raise ValueError("the model's file holds options of reading that there are not") from None
+        raise ValueError("the model's file holds unknown options of reading") from None
 
 
 def reading_of(data: Sequence[str], rows: RowOptions, model: str, learner: Learner, reading: Reading | None) -> Reading:

@@ -156,7 +156,7 @@ def _extract(file: Path, folder: Path) -> Backup:
                 archive.extract(name, folder, filter="data")
                 with (folder / name).open("rb") as extracted:
                     if _digest(extracted) != digest:
-                        raise ValueError(f"{file} is damaged: {name} is not what was backed up")
+                        raise ValueError(f"{file} is damaged: {name} is not the file that was backed up")
                     os.fsync(extracted.fileno())
             return Backup(head["position"], head["logged"])
     except (tarfile.TarError, OSError, KeyError, AttributeError, TypeError) as error:

@@ -214,7 +214,7 @@ def is_written(found: End, before: End, tried: End) -> bool:
     """
     if found not in (before, tried):
         raise Taken(
-            f"another writer has the log: what stands behind record {before.position:,} is not of this service; end "
+            f"another writer has the log: the records behind {before.position:,} are not of this service; end "
             "one of the two, then start this one again"
         )
     return found == tried

@@ -95,7 +95,7 @@ def test_what_changed_and_how_forecasts_depend_on_a_column(
     assert (folder / "dependence.pdf").exists()
     for words, message in (
         (["--dependence", "color"], "the model has no column 'color', it has 'size', 'colour': did you mean 'colour'?"),
-        (["--since", "3"], "--since compares what --importance says of two parts of a file: give both"),
+        (["--since", "3"], "--since compares two parts of a file by --importance: give both"),
         (
             ["--importance", "--since", "2026-01-01"],
             "the model has no column of dates, so it takes the number of a row",

@@ -11,7 +11,7 @@ from shoal.tabular.table_model import TableModel
 def edit_model(path: str, drop: Sequence[str]) -> None:
     """Let a model use some columns no more, neither to learn nor to predict."""
     if not drop:
-        raise ValueError("nothing to do: --drop names the columns that the model shall use no more")
+        raise ValueError("nothing to do: name the columns to leave out by --drop")
     learner, reading = load_model(path)
     if reading is None or reading.state.get("family") != "table":
         raise knows_no_table(path, learner)

@@ -54,9 +54,9 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     if of_rows and not data:
         raise ValueError(f"--{of_rows} is the mean over rows: name a file of them")
     if options.since and not options.importance:
-        raise ValueError("--since compares what --importance says of two parts of a file: give both")
+        raise ValueError("--since compares two parts of a file by --importance: give both")
     if options.export and not of_rows:
-        raise ValueError("--export writes what --importance or --dependence says")
+        raise ValueError("--export writes the table of --importance or --dependence: give one")
     check_folder("--export", options.export)
     if not data:
         _explain_weights(learner, names, options)

@@ -68,7 +68,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.baselines and not is_own:
         contestants |= _loaded_baselines(options) if options.load else learner.baselines()
     if options.save and is_own:
-        raise ValueError(f"--save writes learners of shoal, and {name_of(learner)} is none")
+        raise ValueError(f"--save writes learners of shoal only; {name_of(learner)} is a model of another kind")
     return _Run(stream, contestants, rows, options, reading, waiting).run()
 
 

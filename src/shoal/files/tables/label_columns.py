@@ -108,7 +108,7 @@ class Clock:
         if way is not None and way.kind in ("category", "text", "time"):
             raise ValueError(
                 f"column {name!r} has {column_kinds.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
-                " 2013-01-31 06:00, or what date_format= says"
+                " 2013-01-31 06:00, or the form that date_format= gives"
             )
         self._numeric = way is not None and way.kind == "numeric"
         form = way.form if way is not None else ""
