@@ -87,12 +87,17 @@ def test_several_quantiles_are_judged_by_the_mean_of_their_losses(delay: int) ->
     learner = HedgedSharingRegressor(target=LEVELS)
     told: list[Any] = []
     found = progressive_validate(
-        {"several": learner, "mean": HedgedSharingRegressor()}, (X, y, task), delay=delay, on_predictions=told.append
+        {"several": learner, "mean": HedgedSharingRegressor()},
+        (X, y, task),
+        delay=delay,
+        on_predictions=told.append,
+        metrics=["pinball", "crps"],
     )
     by_level = told[0].quantiles
     assert list(by_level) == [str(level) for level in LEVELS]
     losses = [mean_pinball_loss(y, by_level[str(level)], alpha=level) for level in LEVELS]
-    assert found["several"].overall == {"pinball": pytest.approx(np.mean(losses))}
+    crps = 2 * np.dot([0.3, 0.4, 0.3], losses)  # of what is nearest to 0.1, 0.5 and 0.9
+    assert found["several"].overall == {"pinball": pytest.approx(np.mean(losses)), "crps": pytest.approx(crps)}
     assert found["several"].overall["pinball"] < found["mean"].overall["pinball"]
     mine = task == task[0]
     losses = [mean_pinball_loss(y[mine], by_level[str(level)][mine], alpha=level) for level in LEVELS]

@@ -130,7 +130,8 @@ def progressive_validate(
     metrics : name, or sequence of names, scorers, functions of scikit-learn, or makers of a `Metric`
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
         calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance, for
-        learners of quantiles pinball, the mean loss over their levels, and of a single one mae. Beside
+        learners of quantiles pinball, the mean loss over their levels, and of a single one mae; crps is the score of
+        the distribution that these levels stand for. Beside
         these balanced_error, matthews, mape, pinball (pinball:0.9 for another level than the median's),
         poisson_deviance, and every scorer (`sklearn.metrics.get_scorer_names()`) and function (cohen_kappa_score) of
         scikit-learn, by name or as such; these keep the rows, 24 bytes each, and give a value by task and a mean over

@@ -40,7 +40,7 @@ LABELS = {
 }
 MAIN = ("auc", "rmse")  # the mean over tasks of it judges a run; several classes: that of the error
 ENOUGH = 0.5  # of the rows must be in tasks that count in a mean over tasks, for it to judge a run
-LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse", "mape", "pinball")
+LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse", "mape", "pinball", "crps")
 LOSSES = ("error", "loss", "deviance")  # endings of scikit-learn's names of metrics to minimize
 
 

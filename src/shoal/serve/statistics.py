@@ -20,7 +20,7 @@ from shoal.engine.compile import kernel
 from shoal.evaluation.metrics.binary import log_losses
 from shoal.evaluation.metrics.calibration import N_BINS, add_forecasts, calibration_error
 from shoal.evaluation.metrics.multiclass import SMALLEST
-from shoal.evaluation.metrics.regression import nearest_to_median, pinball_loss
+from shoal.evaluation.metrics.regression import nearest_to_median, pinball_losses
 from shoal.files.saved_state import reading_state
 from shoal.learner import logistic
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
@@ -388,7 +388,7 @@ def clip_targets(truth: FloatArray, targets: FloatArray, clipped: FloatArray) ->
 def judge_numbers(predicted: FloatArray, truth: NDArray[np.float64], levels: Sequence[float]) -> Judged:
     """Judge the numbers of a regressor, or its quantiles; of several the one nearest to the median has the error."""
     one = nearest_to_median(predicted, levels)
-    losses = pinball_loss(truth, predicted, levels) if levels else np.square(truth - one)
+    losses = pinball_losses(truth, predicted, levels).mean(axis=1) if levels else np.square(truth - one)
     return Judged(np.abs(truth - one), losses, one, truth)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn import metrics as sk
 
 from shoal.evaluation.metrics.auc import Ranking, aucs
@@ -17,7 +18,7 @@ from shoal.evaluation.metrics.binary import Confusion, Forecasts
 from shoal.evaluation.metrics.calibration import N_BINS
 from shoal.evaluation.metrics.multiclass import ClassErrors, ClassIndex
 from shoal.evaluation.metrics.registry import METRICS, choose
-from shoal.evaluation.metrics.regression import Residuals
+from shoal.evaluation.metrics.regression import QuantileLoss, Residuals
 from shoal.evaluation.metrics.scoreboard import Scoreboard
 
 N_TASKS = 40
@@ -335,3 +336,23 @@ class TestChoice:
     def test_a_wrong_name_is_refused_with_those_there_are(self, name: str, kind: str) -> None:
         with pytest.raises(ValueError, match=f"{name}.*{kind}.*expected one of.*{METRICS[kind][0]}"):
             choose([name], kind)
+
+
+def test_crps_is_that_of_the_distribution_behind_the_quantiles() -> None:
+    """Of a normal one sigma (z (2 Phi(z) - 1) + 2 phi(z) - 1/sqrt(pi)); of a number that is certain its distance."""
+    rng = np.random.default_rng(0)
+    levels, sigma, y, code = (
+        (np.arange(400) + 0.5) / 400,
+        rng.uniform(0.5, 2.0, 50),
+        rng.normal(size=50),
+        np.arange(50) % 3,
+    )
+    judged, certain = QuantileLoss(levels.tolist()), QuantileLoss([0.1, 0.5, 0.9])
+    judged.update(code, y, sigma[:, None] * norm.ppf(levels), 3)
+    certain.update(code, y, sigma, 3)
+    z = y / sigma
+    crps = sigma * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+    found = judged.values(3)["crps"]
+    assert found.overall == pytest.approx(crps.mean(), rel=0.01)
+    np.testing.assert_allclose(found.per_task, [crps[code == k].mean() for k in range(3)], rtol=0.01)
+    assert certain.values(3)["crps"].overall == pytest.approx(np.abs(y - sigma).mean())

@@ -38,7 +38,8 @@ def choose(
     has_probabilities : bool
         Whether the learner gives probabilities; if not, metrics of probabilities are left out.
     levels : sequence of float
-        Of the quantiles that are answered: "pinball" is the mean loss at them, and judges alone if they are several.
+        Of the quantiles that are answered: "pinball" is the mean loss at them, "crps" the score of the distribution
+        that they stand for, and these judge alone if the levels are several.
 
     Raises
     ------
@@ -53,11 +54,13 @@ def choose(
     usual = METRICS[kind] if not levels else OF_QUANTILES[:1] if len(levels) > 1 else OF_QUANTILES
     asked = usual if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
     for metric in asked:
-        if levels and metric == "pinball":
+        if levels and metric in QuantileLoss.names:
             makers.append(partial(QuantileLoss, levels))
             names.append(metric)
         elif len(levels) > 1:
-            raise ValueError(f"metric {metric!r} judges one answer a row: several quantiles are judged by pinball")
+            raise ValueError(
+                f"metric {metric!r} judges one answer a row: several quantiles are judged by pinball and crps"
+            )
         elif callable(metric) and is_maker(metric):
             makers.append(metric)
             names.extend(metric().names)

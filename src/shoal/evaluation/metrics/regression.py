@@ -74,7 +74,7 @@ def _explained(error_spread: Any, target_spread: Any) -> Any:
 
 
 class QuantileLoss(TaskSums):
-    """The pinball loss at the levels of a learner's quantiles, its mean over them.
+    """The pinball loss at the levels of a learner's quantiles, its mean over them, and the CRPS that they stand for.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class QuantileLoss(TaskSums):
         Of the learner's answers, one a column. A single answer is held against every level.
     """
 
-    names = ("pinball",)
+    names = ("pinball", "crps")
 
-    width = 2  # rows, losses
+    width = 3  # rows, losses, CRPS
 
     def __init__(self, levels: Sequence[float]) -> None:
         super().__init__()
@@ -92,12 +92,16 @@ class QuantileLoss(TaskSums):
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Add the losses up."""
-        self.add(code, n_tasks, 1.0, pinball_loss(truth, score, self.levels))
+        losses = pinball_losses(truth, score, self.levels)
+        self.add(code, n_tasks, 1.0, losses.mean(axis=1), losses @ (2.0 * shares(self.levels)))
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """The means."""
-        rows, losses = self._sums[:n_tasks].T
-        return {"pinball": Values(float(ratio(losses.sum(), rows.sum())), ratio(losses, rows))}
+        rows, *sums = self._sums[:n_tasks].T
+        return {
+            name: Values(float(ratio(of_tasks.sum(), rows.sum())), ratio(of_tasks, rows))
+            for name, of_tasks in zip(self.names, sums, strict=True)
+        }
 
     def notes(self) -> list[str]:
         """Which loss it is."""
@@ -106,16 +110,32 @@ class QuantileLoss(TaskSums):
         return [f"pinball is the mean loss of the quantiles {', '.join(f'{level:g}' for level in self.levels)}"]
 
 
-def pinball_loss(truth: FloatArray, score: FloatArray, levels: Sequence[float]) -> FloatArray:
-    """(n,) the mean over levels p of p (y - q) where y is above the answer q, (1 - p) (q - y) elsewhere.
+def pinball_losses(truth: FloatArray, score: FloatArray, levels: Sequence[float]) -> FloatArray:
+    """(n, levels) p (y - q) where y is above the answer q at the level p, (1 - p) (q - y) elsewhere.
 
     Examples
     --------
-    >>> pinball_loss(np.array([3.0, 0.0]), np.array([[1.0, 2.0], [1.0, 2.0]]), [0.5, 0.9])
-    array([0.95, 0.35])
+    >>> pinball_losses(np.array([3.0, 0.0]), np.array([[1.0, 2.0], [1.0, 2.0]]), [0.5, 0.9])
+    array([[1. , 0.9],
+           [0.5, 0.2]])
     """
     off, p = truth[:, None] - score.reshape(len(truth), -1), np.asarray(levels)
-    return np.asarray(np.maximum(p * off, (p - 1.0) * off).mean(axis=1))
+    return np.asarray(np.maximum(p * off, (p - 1.0) * off))
+
+
+def shares(levels: Sequence[float]) -> FloatArray:
+    """How much of 0 to 1 is nearest to each level.
+
+    The continuous ranked probability score is twice the integral of the pinball loss over all levels (Gneiting, Raftery
+    2007, section 4.2); with these weights the sum over some of them stands for it.
+
+    Examples
+    --------
+    >>> shares([0.1, 0.5, 0.9])
+    array([0.3, 0.4, 0.3])
+    """
+    edges = np.concatenate([[0.0], np.convolve(levels, [0.5, 0.5], "valid"), [1.0]])
+    return np.diff(edges)
 
 
 def nearest_to_median(score: FloatArray, levels: Sequence[float]) -> FloatArray:
