@@ -37,8 +37,7 @@ OF_WHOLE_ROWS = {
     "SecondOrderPerceptron-primal-pooled": WHOLE_ROWS,
     "SchattenPerceptron-rbf": WHOLE_ROWS,
 }
-MIXTURE = "its answers are mixtures of two learners, which explain themselves"
-UNEXPLAINED = OF_WHOLE_ROWS | {"Guarded": MIXTURE, "Guarded-numbers": MIXTURE}
+UNEXPLAINED = OF_WHOLE_ROWS
 PLACES = "its columns of X are named by their places"
 OUTSIDE = ("OutsideForecast", "OutsideForecast-numbers")
 CROSSING = ("HedgedSharing", "HedgedSharing-pooled", "HedgedSharingRegressor")

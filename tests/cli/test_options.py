@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import shlex
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
@@ -29,6 +31,20 @@ from shoal.cli.options import RowOptions, RunOptions, in_options
 )
 def test_options_are_called_as_they_are_typed(said: str, expected: str) -> None:
     assert in_options(said) == expected
+
+
+def test_no_help_has_the_line_breaks_of_the_source() -> None:
+    """Finding 44: "[default: five" ended a line, and four spaces began the next."""
+    code = ast.parse(inspect.getsource(declared))
+    said = [
+        part.value.value
+        for one in code.body
+        if isinstance(one, ast.ClassDef)
+        for part in one.body[1:]
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
+    ]
+    assert len(said) > 80
+    assert [text for text in said if "\n" in str(text)] == []
 
 
 def test_what_is_typed_becomes_options() -> None:

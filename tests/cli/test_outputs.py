@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from sklearn.metrics import mean_pinball_loss
 from tests.cli.conftest import TABLE, Program, Row
 
 import shoal as library
+from shoal.cli.app import start
 from shoal.cli.outputs import check_folder, check_outputs
 
 READ: dict[str, Callable[..., pl.DataFrame]] = {
@@ -239,6 +241,17 @@ def test_outputs_destroy_nothing(shoal: Program, csv_file: Path, tmp_path: Path)
     os.close(writing)
     assert csv_file.read_bytes() == content
     assert pipe.is_fifo()
+
+
+def test_a_full_disk_behind_standard_output_is_said(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("shoal.cli.app.app", lambda *_, **__: full())
+    with pytest.raises(SystemExit):
+        start(["learners"])
+    expected = "shoal: there is no room left for standard output, or in the folder of --export or --figures\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_two_outputs_are_two_files(tmp_path: Path) -> None:

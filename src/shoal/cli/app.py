@@ -3,6 +3,7 @@
 A command's module is imported when the command runs, so that help and mistyped options cost no import.
 """
 
+import errno
 import logging
 import os
 import sys
@@ -466,7 +467,7 @@ def start(arguments: list[str] | None = None) -> None:
     except ModuleNotFoundError:  # `main` says which extra brings it
         raise
     except OSError as error:
-        _fail(in_options(_one_line(str(error) if error.strerror is None or error.filename else error.strerror)))
+        _fail(in_options(_one_line(_told(error))))
     except (ValueError, ImportError) as error:
         _fail(in_options(_one_line(str(error))))
     else:
@@ -490,6 +491,13 @@ def _inputs(data: Sequence[str]) -> list[str]:
 def _command(arguments: list[str] | None) -> str:
     given = sys.argv[1:] if arguments is None else arguments
     return f"{given[0]} " if given and given[0] in app else ""
+
+
+def _told(error: OSError) -> str:
+    """Its words, with a file; files that are written whole name themselves."""
+    if error.errno == errno.ENOSPC and error.strerror == os.strerror(errno.ENOSPC) and error.filename is None:
+        return "there is no room left for standard output, or in the folder of --export or --figures"
+    return str(error) if error.strerror is None or error.filename else error.strerror
 
 
 def _one_line(message: str) -> str:

@@ -150,15 +150,13 @@ class RunOptions(PassOptions):
     """Options of `shoal run`."""
 
     learner: Annotated[str | None, Parameter(group=LEARNER)] = None
-    """A name from `shoal learners`, or a class of yours, as in my_file:MyLearner. [default: HedgedSharing or its
-    regressor, which have nothing to tune]"""
+    """A name from `shoal learners`, or your class, my_file:MyLearner. [default: HedgedSharing or its regressor]"""
 
     settings: Annotated[tuple[str, ...], Parameter(name="--set", group=LEARNER, negative="", show_default=False)] = ()
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
 
     target: Annotated[Names, Parameter(group=LEARNER)] = ()
-    """Of numbers, predict the mean, the median, or quantiles, as in 0.1,0.5,0.9, judged by their loss. [default:
-    mean]"""
+    """Of numbers, predict mean, median, or quantiles, as in 0.1,0.5,0.9, judged by their loss. [default: mean]"""
 
     guard: Annotated[Switch, Parameter(group=LEARNER)] = False
     """Guard each task against harm by sharing, by a second learner, which does not share."""
@@ -245,8 +243,7 @@ class CompareOptions(PassOptions):
     """Options of `shoal compare`."""
 
     learners: Annotated[Names, Parameter(group=LEARNER)] = ()
-    """Names from `shoal learners`, or my_file:MyLearner; settings after colons: OSMTL:alpha=0.9:C=0.1. [default: five
-    ways of sharing]"""
+    """Names from `shoal learners`, or my_file:MyLearner; settings after colons: OSMTL:C=0.1. [default: five]"""
 
     shuffles: Annotated[int | None, Parameter(group=PROTOCOL, validator=Number(gte=1))] = None
     """Compare over so many random orders of the rows, which must fit into memory, instead of their own order."""

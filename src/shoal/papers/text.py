@@ -20,7 +20,7 @@ def lines(outcome: Outcome) -> list[str]:
     said = [f"{experiment.id}: {experiment.title}", f"{experiment.source}; protocol: {experiment.protocol}"]
     if outcome.quick:
         said.append("A QUICK RUN on pieces of the data: it shows that everything runs, its numbers mean nothing.")
-    said += ["", *_aligned(table(rows)), ""]
+    said += ["", *(_aligned(table(rows)) if outcome.runs else ["nothing of it has run"]), ""]
     said += [f"- {sentence}" for sentence in remarks(outcome, rows)]
     return said
 

@@ -24,7 +24,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
@@ -32,7 +32,7 @@ from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.core_around import with_room, without_task
-from shoal.model.explanations import SimilarTask
+from shoal.model.explanations import Parts, SimilarTask, bare
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
@@ -253,6 +253,42 @@ class GuardedCore:
             core.decide(rounds, decisions)
         decide_mixed(sharing, alone, rounds.task, self.settings, self.mixing, out)
 
+    # ---- explaining ------------------------------------------------------------------------------------------
+
+    def trust(self, log_odds: FloatArray) -> FloatArray:
+        """w of tasks, as the kernel has it."""
+        odds = log_odds + math.log(self.settings.prior / (1.0 - self.settings.prior))
+        return np.asarray(1.0 / (1.0 + np.exp(np.clip(-odds, -STEEP, STEEP))))
+
+    def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
+        """Those of both learners, u times the one's and 1 - u times the other's.
+
+        The answer's logit a lies between their logits f1 and f0, so u = (a - f0) / (f1 - f0); of numbers, and without
+        `values`, u is the task's trust.
+        """
+        both = [bare(core).contributions(tasks, features, values) for core in self.cores]
+        sharing, alone = map(_sums, both)
+        if self.settings.calibrates:
+            both = [_calibrated(parts, c) for parts, c in zip(both, self.mixing.calibrations, strict=True)]
+        f1, f0 = map(_sums, both)
+        log_odds = np.where(tasks >= 0, self.mixing.own[np.maximum(tasks, 0), LOG_ODDS], 0.0)
+        u = self.trust(log_odds)
+        if values is None:
+            return _between(u, *both)
+        answers = np.empty(len(tasks))
+        decide_mixed(sharing, alone, tasks, self.settings, self.mixing, answers)
+        if not self.settings.regression:
+            apart = f1 != f0
+            u[apart] = np.clip((answers - f0)[apart] / (f1 - f0)[apart], 0.0, 1.0)
+        found = _between(u, *both)
+        found.shared[:, 0] += answers - _sums(found)  # forecasts are kept within bounds
+        return found
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """(n_tasks,) how alike tasks are to task k, where the learner that shares learns it."""
+        found: FloatArray | None = bare(self.cores[SHARING]).likeness(k, n_tasks)
+        return found
+
     def updates(self, n_tasks: int) -> IntArray:
         return self.cores[SHARING].updates(n_tasks)
 
@@ -311,6 +347,38 @@ class GuardedCore:
         for core, part in zip(self.cores, packed[:2], strict=True):
             core.unpack(part, size)
         self.mixing = mixing
+
+
+def _sums(parts: Parts) -> FloatArray:
+    """(tasks,) the decisions that the contributions add up to."""
+    pairs = float(parts.pairs_shared.sum() + parts.pairs_own.sum())
+    return np.asarray((parts.shared + parts.own).sum(axis=1) + pairs)
+
+
+def _calibrated(parts: Parts, c: FloatArray) -> Parts:
+    """Contributions to the logit of a margin: see `probability`."""
+    scale = c[SLOPE] / math.sqrt(c[SQUARES] / c[ROWS]) if c[SQUARES] > 0.0 else 0.0
+    shared = parts.shared * scale
+    shared[:, 0] += c[INTERCEPT]
+    return parts._replace(
+        shared=shared,
+        own=parts.own * scale,
+        pairs_shared=parts.pairs_shared * scale,
+        pairs_own=parts.pairs_own * scale,
+    )
+
+
+def _between(u: FloatArray, first: Parts, second: Parts) -> Parts:
+    """u of the one and 1 - u of the other; pairs are of one row."""
+    row, v = u[:, None], float(u[0])
+    shared, own = row * first.shared + (1.0 - row) * second.shared, row * first.own + (1.0 - row) * second.own
+    place = {pair: i for i, pair in enumerate(dict.fromkeys([*first.pairs, *second.pairs]))}
+    pairs = np.zeros((2, len(place)))
+    for share, parts in ((v, first), (1.0 - v, second)):
+        at = [place[pair] for pair in parts.pairs]
+        np.add.at(pairs[0], at, share * parts.pairs_shared)
+        np.add.at(pairs[1], at, share * parts.pairs_own)
+    return Parts(shared, own, second.spread if first.spread is None else first.spread, [*place], *pairs)
 
 
 @from_keywords
@@ -409,18 +477,6 @@ class Guarded(Mixed):
         """The estimator's."""
         return self.plain.baselines()
 
-    def deciding_cores(self) -> dict[Any, CoreLike]:
-        """None: answers are mixtures.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
-        raise ValueError(
-            "there are no contributions of single features to a mixture: explain `estimator_` or `independent_`"
-        )
-
     def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
         """The tasks most like one, as `estimator_` has them."""
         self._fitted_model()
@@ -446,8 +502,7 @@ class Guarded(Mixed):
     def trust_(self) -> FloatArray:
         """(n_tasks,) how far each task trusts sharing."""
         core, n_tasks = self._core("trust_"), len(self.tasks_)
-        odds = core.mixing.own[:n_tasks, LOG_ODDS] + math.log(core.settings.prior / (1.0 - core.settings.prior))
-        return np.asarray(1.0 / (1.0 + np.exp(np.clip(-odds, -700.0, 700.0))))
+        return core.trust(core.mixing.own[:n_tasks, LOG_ODDS])
 
     @property
     def harmed_(self) -> list[Any]:

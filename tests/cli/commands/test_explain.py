@@ -63,6 +63,7 @@ def test_which_columns_matter_over_all_rows_and_in_each_task(shoal: Program, csv
     first, *lines = out.splitlines()
     assert first == "what moves the forecasts of 1,000 rows most"
     assert lines[0].split() == ["share", "added", "shared", "own"]
+    assert "added is what a column adds to the margin, up or down, in the mean; share is its part of what all " in out
     assert [line.split()[0] for line in lines[1:3]] == ["size", "colour"]
     assert sum(float(line.split()[1].rstrip("%")) for line in lines[1:3]) == pytest.approx(100.0, abs=0.2)
     assert "in the 5 largest of 6 tasks" in out
@@ -74,6 +75,17 @@ def test_which_columns_matter_over_all_rows_and_in_each_task(shoal: Program, csv
     assert "(1 more)" in of_one
     code, _, err = shoal("explain", "--model", model, "--importance")
     assert (code, err) == (2, "shoal: --importance is the mean over rows: name a file of them\n")
+
+
+def test_a_guarded_model_is_explained(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
+    """Both of its learners are; once this was refused by words of Python (`estimator_`)."""
+    model, learner = tmp_path / "g.shoal", ("--learner", "PassiveAggressive", "--guard")
+    shoal("run", csv_file, *TABLE, *learner, "--no-baselines", "--save", model, "--quiet")
+    code, out, err = shoal("explain", csv_file, "--model", model, "--importance")
+    assert (code, err) == (0, "")
+    assert {line.split()[0] for line in out.splitlines()[2:4]} == {"size", "colour"}
+    for words in (["--task", "shop0"], [csv_file, "--rows", 1]):
+        assert shoal("explain", *words, "--model", model)[::2] == (0, "")
 
 
 def test_what_changed_and_how_forecasts_depend_on_a_column(

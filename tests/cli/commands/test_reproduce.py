@@ -130,6 +130,7 @@ def test_where_nothing_could_run_the_reason_is_said_once(shoal: Program, monkeyp
     assert code == 1
     assert out.count("the data set absent needs a file") == 1
     assert "- without absent 0, absent 1, absent 2: the data set absent needs a file" in out
+    assert "no data" not in out  # a table of nothing
     assert out.splitlines()[-1] == "Nothing could run of made/empty: see the reasons above."
 
 

@@ -15,6 +15,7 @@ from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
 from shoal.files.tables.column_kinds import Way, decide, form_of, hint, read, shown
+from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.values_in_text import LARGEST, Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
@@ -229,6 +230,31 @@ def test_a_hint_needs_nine_tenths_of_the_values(value: str, said: str) -> None:
     assert f"looks like {said} such as" in hint(pl.Series([value] * 9 + ["x"]), Notation())
     assert hint(pl.Series([value] * 8 + ["x"] * 2), Notation()) == ""
     assert hint(pl.Series([None, ""]), Notation()) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_one"),
+    [
+        ("id", range(20), True),
+        ("mail_id", [f"{i * i}" for i in range(20)], True),
+        ("orderId", [f"A-{i}" for i in range(20)], True),
+        ("id", range(19), False),  # too few to tell
+        ("id", [*range(19), 0], False),
+        ("id", [*range(20), None], False),
+        ("id", [f"{i}.5" for i in range(20)], False),
+        ("paid", range(20), False),
+        ("hour", range(20), False),
+    ],
+)
+def test_an_id_of_rows_is_named_with_the_option_that_leaves_it_out(name: str, values: Any, is_one: bool) -> None:
+    column = pl.Series(name, values)
+    encoder = StreamEncoder()
+    encoder.decide(column.to_frame())
+    said = f"looks like an id of the rows, which ignore=['{name}'] does not learn"
+    assert (said in encoder.notes()[0]) == is_one
+    named = StreamEncoder({name: "category"})
+    named.decide(column.to_frame())
+    assert said not in named.notes()[0]
 
 
 @pytest.mark.parametrize(("kind", "value"), [("numeric", "1"), ("date", "2013-01-31"), ("time", "6:30"), ("text", "a")])

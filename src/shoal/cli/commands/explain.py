@@ -189,9 +189,7 @@ def _explain_columns(
         columns = _columns_of(rows.feature_columns, n)
     found = learner.importances(X, tasks, columns=columns)
     print(f"what moves the forecasts of {found.rows:,} rows most{_in_task(options.task)}\n{found.text(options.top)}")
-    print(
-        f"added is what a column adds to {_unit(learner)}, up or down, in the mean; share is its part of all columns'\n"
-    )
+    print(f"added is {_unit(learner)}, up or down, in the mean; share is its part of what all columns add\n")
     if len(found.by_task) > 1:
         shares = {task: [f"{one.column} {one.share:.0%}" for one in some] for task, some in found.by_task.items()}
         _print_tasks(tasks, shares)
@@ -226,7 +224,7 @@ def _explain_changes(data: Sequence[str], table: TableModel, rows: FileStream, o
     at = f"row {int(str(options.since)):,}" if by_row else f"{options.since} ({column})"
     print(f"what changed since {at} in what moves forecasts{_in_task(options.task)}: {of}\n{found.text(options.top)}")
     print(
-        f"before and since say {_unit(table.learner)}, up or down, in the mean; shares are its part of all columns'\n"
+        f"before and since are {_unit(table.learner)}, up or down, in the mean; shares are its part of what all add\n"
     )
     if len(found.by_task) > 1:
         said = {task: [f"{one.column} {one.change:+.3g}" for one in some] for task, some in found.by_task.items()}

@@ -6,6 +6,7 @@ strings are categories. Dates are those of ISO 8601 and other forms that cannot 
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -28,6 +29,8 @@ from shoal.files.tables.values_in_text import (
 
 Kind = Literal["numeric", "date", "time", "category", "text", "forecast"]
 KINDS: tuple[str, ...] = get_args(Kind)
+NAME_OF_ID = r"(?i:(^|[\W_])(id|uuid|guid)$)|[a-z]I[dD]$"
+FEWEST_IDS = 20  # rows in a sample
 WORDS_IN_TEXT = 3  # or more, on average
 LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
 WORD = rf"{LETTERS_ALONE}|[\p{{L}}\p{{N}}]+"
@@ -165,8 +168,18 @@ def read(column: pl.Series, way: Way, notation: Notation, *, given: bool = False
     return Values(NO_NUMBERS, (text,), ~absent), []
 
 
-def hint(column: pl.Series, notation: Notation) -> str:
-    """The option that reads a column of categories as numbers or dates, if its values look like those."""
+def hint(column: pl.Series, notation: Notation, kind: str = "category") -> str:
+    """The option that leaves out an id of rows, or reads a column of categories as the numbers or dates they look like.
+
+    Examples
+    --------
+    >>> hint(pl.Series("id", range(2000, 2100)), Notation(), "numeric")
+    "looks like an id of the rows, which ignore=['id'] does not learn"
+    """
+    if re.search(NAME_OF_ID, column.name) and _are_ids(column):
+        return f"looks like an id of the rows, which ignore={[column.name]!r} does not learn"
+    if kind not in ("category", "text"):
+        return ""
     found = _present(column, notation)
     if len(found) == 0:
         return ""
@@ -182,6 +195,15 @@ def hint(column: pl.Series, notation: Notation) -> str:
         return f"{example.format('times of day')} date={[column.name]!r} would read"
     forms = date_forms(found, CLEAR_MAJORITY)
     return f"{example.format('dates')} date_format= would read, as {' or '.join(forms)}" if forms else ""
+
+
+def _are_ids(column: pl.Series) -> bool:
+    """Is every value there, another one and no fraction?"""
+    if len(column) < FEWEST_IDS or column.null_count() or column.n_unique() < len(column):
+        return False
+    return not column.dtype.is_float() and not (
+        column.dtype == pl.String and bool(column.str.contains(r"^[-+]?\d*[.,]\d+$").any())
+    )
 
 
 def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:

@@ -388,7 +388,7 @@ class StreamEncoder:
             given = self._given.get(series.name)
             way = column_kinds.decide(series, notation, given)
             if way is not None:
-                hint = column_kinds.hint(series, notation) if way.kind in ("category", "text") and not given else ""
+                hint = "" if given else column_kinds.hint(series, notation, way.kind)
                 column = Column(series.name, way, in_sample=in_sample, hint=hint)
                 if way.kind == "text":
                     self._texts.add(series.name)
