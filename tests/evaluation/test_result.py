@@ -48,7 +48,12 @@ class TestNotebooks:
         verdict = compare(runs[0], independent=runs[1], pooled=runs[2])
         assert repr(runs[0]) == "Evaluation(120,000 rows of 400 tasks: error 0.1250, AUC 0.7000)"
         assert repr(verdict).startswith("Verdict('share partly': Sharing partly is best: one error in 7 fewer than ")
-        for found, cells in ((runs[0], ["0.1250", "mean over tasks"]), (verdict, [verdict.sentence, "0 of 400"])):
+        by_auc = verdict.comparisons[0]
+        for found, cells in (
+            (runs[0], ["0.1250", "mean over tasks"]),
+            (verdict, [verdict.sentence, "0 of 400"]),
+            (by_auc, ["all tasks", "macro-AUC", "pooled", "0.0100"]),
+        ):
             page = found._repr_html_()
             assert "color" not in page
             for cell in cells:

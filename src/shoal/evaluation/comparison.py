@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray
 from shoal.evaluation.metrics.metric import counted
-from shoal.evaluation.result import ENOUGH, Evaluation, higher_is_better
+from shoal.evaluation.result import ENOUGH, Evaluation, higher_is_better, label, number
+from shoal.html_tables import html_table
 
 OUTCOMES = {"learner": "share partly", "pooled": "share fully", "independent": "do not share"}
 UNDECIDED = "undecided"
@@ -54,6 +55,16 @@ class Comparison:
         if len(defined) < 2:
             return None
         return max(defined, key=lambda name: _sign(self.metric) * defined[name])
+
+    def _repr_html_(self) -> str:
+        titles = (self.scope, f"{'macro-' if self.macro else ''}{label(self.metric)}", "behind the best", "±")
+        rows = []
+        for name, score in self.scores.items():
+            behind = self.differences.get(name)
+            error = "" if behind is None or math.isnan(behind.standard_error) else number(behind.standard_error)
+            said = ("", "") if behind is None else (number(behind.mean), error)
+            rows.append((name, number(score), *said))
+        return html_table(titles, rows)
 
     @property
     def runner_up(self) -> str | None:
