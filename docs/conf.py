@@ -126,8 +126,8 @@ def link_pages(app: Sphinx, page: str, source: list[str]) -> None:
     text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", as_copy, text)
     names = "|".join(public_names(importlib.import_module("shoal")))
     parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
-    for i in range(0, len(parts), 2):  # the odd ones are code
-        parts[i] = re.sub(rf"`({names})`", r"{py:obj}`\1 <shoal.\1>`", parts[i])
+    for i in range(0, len(parts), 2):  # the odd ones are code; a link's text is a link already
+        parts[i] = re.sub(rf"(?<!\[)`({names})`(?!\])", r"{py:obj}`\1 <shoal.\1>`", parts[i])
     source[0] = "".join(parts)
 
 

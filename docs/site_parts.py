@@ -106,7 +106,7 @@ class Costs(SphinxDirective):
         learners = [name for name in shoal.__all__ if hasattr(getattr(shoal, name), "fit") and name != "Learner"]
         if wrong := sorted(set(learners) ^ set(memory)):
             logging.getLogger(__name__).warning("costs: the page lacks, or has and should not: %s", ", ".join(wrong))
-        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 25 50 25", ""]
+        lines = [".. list-table::", "   :header-rows: 1", "   :widths: 32 46 22", ""]
         lines += ["   * - learner", "     - cost", "     - memory"]
         for name in sorted(set(memory) & set(learners), key=str.lower):
             lines += [f"   * - `{name}`", f"     - {cost_of(name)}", f"     - {memory[name].strip() or 'see its cost'}"]

@@ -121,4 +121,4 @@ ax.set(xlabel="answers", ylabel="error of the last 50", ylim=(0, 1))
 figure.tight_layout()
 
 # %%
-# The same in a shell, behind a proxy, in a container: :doc:`/service`, :doc:`/service-operations`.
+# The same in a shell, behind a proxy, in a container: :doc:`/service`, :doc:`/service-operations`, :doc:`/deploy`.

@@ -3,20 +3,23 @@
 On each page: no error in the console, no request to another site, no broken picture, no fault that axe-core calls
 serious or critical, light and dark; nothing scrolls sideways at 400 px. Once: the first key tab reaches the skip link,
 tab and Ctrl+K reach the search, and the search, offline, finds each learner by its name,
-and some by words of their papers' titles. Usage, after `make docs`:
+and some by words of their papers' titles; no link within the site leads to nowhere. Usage, after `make docs`:
 
     python tools/check_site.py               all pages
     python tools/check_site.py start learn   those whose path begins so
 """
 
 import functools
+import html
 import http.server
+import re
 import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urldefrag
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -91,6 +94,27 @@ def check_pages(browser: Browser, address: str, paths: list[str]) -> list[str]:
     return found
 
 
+def check_links() -> list[str]:
+    """Links to pages, files and places of the site that are not there."""
+
+    @functools.cache
+    def places(path: Path) -> set[str]:
+        return {html.unescape(name) for name in re.findall(r'\bid="([^"]+)"', path.read_text("utf-8"))}
+
+    found = []
+    for path in sorted(SITE.rglob("*.html")):
+        if path.name == "reproduction.html":  # it stands in the repository, too, and links to its files
+            continue
+        for link in set(re.findall(r'<a [^>]*?href="([^"]*)"', path.read_text("utf-8"))):
+            url, place = urldefrag(html.unescape(link))
+            target = (path.parent / unquote(url)).resolve() if url else path
+            if re.match(r"\w+:", url):
+                continue
+            if not target.exists() or (place and target.suffix == ".html" and unquote(place) not in places(target)):
+                found.append(f"{path.relative_to(SITE)}: link to nowhere: {link}")
+    return found
+
+
 def search(page: Page, address: str, words: str) -> list[str]:
     """Where the search leads, best first."""
     page.goto(f"{address}/search.html?q={words.replace(' ', '+')}")
@@ -150,7 +174,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
         found = check_pages(browser, address, paths)
         page = browser.new_page()
-        found += check_keyboard(page, address) + check_search(page, address)
+        found += check_keyboard(page, address) + check_search(page, address) + check_links()
         browser.close()
     print(*found, sep="\n", end="\n" if found else "")
     print(f"site: {len(paths)} pages, light and dark, and {len(found)} faults")
