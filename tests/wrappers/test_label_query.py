@@ -30,7 +30,7 @@ from shoal.datasets import make_related_tasks
 from shoal.engine.random import QUERIES, uniform
 from shoal.evaluation import progressive_validate
 from shoal.model.algorithm import Size
-from shoal.wrappers.label_query import GAIN
+from shoal.wrappers.label_query import GAIN, STREAM
 
 WRAPPERS = ("LabelQuery", "MultiClass", "Conformal", "Guarded", "OutsideForecast")
 INNER = {name: make for name, make in LEARNERS.items() if "Regressor" not in name and not name.startswith(WRAPPERS)}
@@ -406,3 +406,21 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
 def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LabelQuery(**options).partial_fit([[1.0]], [1])
+
+
+def test_the_budget_holds_in_every_part_of_the_stream_and_may_change_with_the_hour() -> None:
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(4000, 4)), rng.integers(3, size=4000)
+    X[2000:] *= 1000.0  # margins of another size
+    y = np.where(X[:, 0] > 0, 1, -1)
+    learner: Any = LabelQuery(MultitaskPerceptron(), budget=0.1, random_state=0)
+    asked, log_b = [], []
+    for first in range(0, 4000, 250):
+        learner.partial_fit(X[first : first + 250], y[first : first + 250], task[first : first + 250], classes=[-1, 1])
+        asked.append(learner.n_queries_)
+        log_b.append(learner._model.core.log_b[STREAM])
+    labels, moved = np.diff(asked), np.diff(log_b)
+    np.testing.assert_allclose(250 * 0.1 - labels, moved / GAIN, atol=1e-9)
+    assert np.abs(labels - 25).max() <= 16  # the hour in which the size changed; 14 labels are ln(1000)/GAIN
+    learner.set_params(budget=0.02).partial_fit(X, y, task)
+    assert abs(learner.n_queries_ - asked[-1] - 80) <= 16

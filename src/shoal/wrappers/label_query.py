@@ -12,7 +12,8 @@ constant: after every row of the stream, or of the task,
 
 The sum over n rows is  n budget - (labels asked for) = (ln b now - ln b at first)/GAIN:  whatever the scale of theta
 is, and however it changes, the labels miss the budget by a number that does not grow with n. With a b for each task
-that holds for its rows alone.
+that holds for its rows alone. It holds between any two rows, "at first" being the earlier one: so the share is kept in
+each hour, too. There is no clock here, and learning knows no times: labels an hour are a share of the hour's rows.
 """
 
 import math
@@ -256,7 +257,8 @@ class LabelQuery(WeightedLearner, Classifier):
         "fixed": every row with the same probability `budget`, the control that a rule has to beat.
     budget : float, 0 < budget <= 1
         The share of labels to ask for. b follows the stream: it rises while too few labels were asked for and falls
-        while too many were, so that the share of all rows is within a point of the budget after 3,000 rows.
+        while too many were, so that the share of all rows is within a point of the budget after 3,000 rows. It may
+        change at any time: ``set_params(budget=60 / rows_of_this_hour)`` asks for 60 labels in the hour to come.
     budget_of : {"stream", "task"}
         "task": each task has a b of its own, so that the share holds for each, for rare tasks and for easy ones.
     b : float > 0, optional
@@ -279,6 +281,9 @@ class LabelQuery(WeightedLearner, Classifier):
 
     Notes
     -----
+    The labels of n consecutive rows miss n budget by |ln b at the end - ln b at the start|/0.5: the share holds in each
+    hour as in all. Labels an hour need a clock, which rows do not have; set a new share when an hour begins.
+
     Unseen tasks are answered as the learner answers them. A task exists from its first row, asked for or not. Rows keep
     their `sample_weight`; no label of weight 0 is asked for.
     `shoal.evaluation.progressive_validate` reports the labels asked for, and the error over all rows.
