@@ -141,6 +141,28 @@ def test_equals_the_twin_on_positive_targets() -> None:
         assert state.core.state.dense.logs[BROKEN] == (last == 0.0)
 
 
+@pytest.mark.parametrize("kind", ["counts", "amounts"])
+def test_counts_and_amounts_are_answered_within_their_bounds(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(300, 2)), rng.integers(3, size=300)
+    y = {"counts": rng.poisson(np.exp(X[:, 0])).astype(float), "amounts": np.exp(2.0 * X[:, 0])}[kind]
+    learner = HedgedSharingRegressor(interactions=False)
+    answers, least = learner.test_then_train(X, y, task), 0.5 * np.minimum.accumulate(y)
+    expected, _ = twin.learn(X, y, task, None, 3, twin.RegressionTwin, None, False)
+    assert_close(answers, expected, 1e-9)
+    assert (answers[10:] >= least[9:-1]).all()
+    assert (answers[10:] == least[9:-1]).any()
+    rows, several = np.column_stack([np.linspace(-9.0, 0.0, 50), np.zeros(50)]), np.repeat([0, 7], 25)
+    found = learner.predict(rows, several)
+    assert found.min() == least[-1]
+    assert learner.predict_one(rows[0], 0) == pytest.approx(learner.explain_one(rows[0], 0).decision)
+    again = HedgedSharingRegressor(interactions=False)
+    for first in range(0, 300, 7):
+        again.partial_fit(X[first : first + 7], y[first : first + 7], task[first : first + 7])
+    np.testing.assert_array_equal(again.predict(rows, several), found)
+    assert learner.partial_fit(X[:1], [-1.0], task[:1]).predict(rows, several).min() < 0.0
+
+
 def test_the_best_of_an_expert_with_a_weight_has_the_likelihood_1() -> None:
     """However far all forecasts lie from the target, and however unlikely all are."""
     sharpen: Any = getattr(mixing.sharpen, "py_func", mixing.sharpen)

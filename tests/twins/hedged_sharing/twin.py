@@ -268,6 +268,7 @@ class RegressionTwin(Twin):
         super().__init__(K, d, interactions, trees=trees)
         self.center = self.scatter = self.largest = self.previous = self.jumps = 0.0
         self.targets, self.errors = Level(10), Level(7)
+        self.least = np.inf
 
     def unit(self) -> float:
         return float(np.sqrt(self.scatter / self.targets.n)) if self.targets.n else 0.0
@@ -283,6 +284,7 @@ class RegressionTwin(Twin):
         targets = self.targets
         if not targets.n:
             self.center = y
+        self.least = min(self.least, y)
         off = targets.clip(y - self.center, max(self.unit() ** 2, targets.recent / 36) if self.unit() else 0.0, h)
         self.jumps += h / (min(targets.n, 29) + h) * ((off - self.previous) ** 2 - self.jumps)
         targets.learn(off, h)
@@ -313,7 +315,8 @@ class RegressionTwin(Twin):
         trust = self.n[k] / (self.n[k] + 2.5)
         mixed = [trust * stack.ask(inputs, self.limit(), unit) for stack in self.stacks]
         self.answers = np.array([*(np.array(mixed) + (1 - trust) * self.everybody), self.slowly])
-        return float(self.center + self.trusts @ self.answers)
+        found = float(self.center + self.trusts @ self.answers)
+        return max(found, self.least / 2) if self.targets.n >= 10 and self.least >= 0 else found
 
     def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
         answer, before = self.answer(x, k), self.unit()

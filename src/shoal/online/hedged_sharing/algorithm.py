@@ -133,7 +133,7 @@ def learn_rounds(
                     if h > 0.0:
                         learn_answer(rounds.task[row], here.ahead[0].target, h, settings, state, here)
                     if len(decisions) > 0 and turn == 0:
-                        decisions[row] = here.ahead[0].mean_before + f
+                        decisions[row] = max(here.ahead[0].mean_before + f, here.ahead[0].least_before)
                 at += padded(here.counts[N])
                 at_crossed += padded(here.counts[N_CROSSED])
     return end

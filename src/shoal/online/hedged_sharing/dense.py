@@ -88,7 +88,7 @@ class Columns(NamedTuple):
 
     full: Full
     scale: Scale  # of rows, as the other experts have it
-    targets: FloatArray  # (8,) as theirs
+    targets: FloatArray  # (9,) as theirs
     seen: IntArray  # (3,) as theirs
 
 

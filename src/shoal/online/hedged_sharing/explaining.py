@@ -99,6 +99,7 @@ from shoal.online.hedged_sharing.scaling import (
     SQUARES,
     TOO_SMALL,
     deviation,
+    least_answer,
     noise,
 )
 from shoal.online.hedged_sharing.state import State, mixed
@@ -123,7 +124,10 @@ def contributions(
     """Parts that features add to decisions: in a task's row of these values, or of 1 each in a row of usual length."""
     if values is None:
         return _usual_parts(setup.settings, state, tasks, features)
-    return _parts_of_row(setup, state, int(tasks[0]), features, values)
+    parts = _parts_of_row(setup, state, int(tasks[0]), features, values)
+    found = float(parts.shared.sum() + parts.own.sum() + parts.pairs_shared.sum() + parts.pairs_own.sum())
+    parts.shared[0, 0] += max(least_answer(state.targets) - found, 0.0)
+    return parts
 
 
 def linear_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:

@@ -287,10 +287,12 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     1,000 rows the mean moves by at most a thousandth of the usual step between targets. Forecasts further than 10
     deviations of the noise from that of the heaviest expert are pulled there before they are mixed.
 
+    Counts and amounts are noticed. While none of ten targets or more has been negative, no answer is, while all have
+    been positive none is below half the least (of quantiles from the first target on); what is learned stays the same.
+
     Quantiles are the forecast of the mean plus offsets, learned from how far targets were from forecasts: by shared and
     own integrators as in `Conformal`, by the error's size in this row, and by linear models, mixed by their pinball
-    losses (`online.common.residual_quantiles`). While no target has been negative no answer is, while all have been
-    positive all answers are, and while all have been whole numbers answers are whole; the mean is left as it is.
+    losses (`online.common.residual_quantiles`). While all targets have been whole numbers quantiles are whole.
     `python -m benchmarks.quantiles` prints pinball losses beside LightGBM's and Vowpal Wabbit's. `explain_one` explains
     one quantile, whose offset is part of the intercept. A row's weight h is h rows one after the other, at most 100.
 

@@ -99,6 +99,7 @@ from shoal.online.hedged_sharing.scaling import (
     learn_error,
     learn_scale,
     learn_target,
+    least_answer,
     noise,
     scaled_row,
 )
@@ -114,7 +115,8 @@ _AHEAD = [
     ("dense", np.bool_),  # whether any expert on dense rows but the first is awake
     ("for_good", np.bool_),  # neither they nor crossed rows will be awake again
     ("target", np.float64),  # 0 or 1, or a real target less the mean before it
-    ("mean_before", np.float64),  # of real targets, as are the next three
+    ("mean_before", np.float64),  # of real targets, as are the next four
+    ("least_before", np.float64),  # answer
     ("unit_before", np.float64),
     ("unit_after", np.float64),
     ("largest_before", np.float64),
@@ -514,6 +516,7 @@ def read_row(
             len(state.crossed.shared) - 1, len(state.crossed.own) - 1, work.crossed,
         )  # fmt: skip
     targets = state.targets
+    ahead.least_before = least_answer(targets)
     ahead.mean_before, ahead.unit_before, ahead.largest_before = targets[MEAN], deviation(targets), targets[LARGEST]
     features = state.seen[FEATURES] + new
     wide = settings.interactions == NARROW and is_wide_for_good(new, state.seen)
@@ -620,4 +623,4 @@ def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> 
 def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, of_dense: DenseMargins, work: Work) -> float:
     """The decision, of which nothing is learned."""
     read_row(rounds, row, row_bounds(rounds, row), settings, state, of_dense.margins, work)
-    return float(state.targets[MEAN] + answer(rounds.task[row], settings, state, work))
+    return float(max(state.targets[MEAN] + answer(rounds.task[row], settings, state, work), work.ahead[0].least_before))

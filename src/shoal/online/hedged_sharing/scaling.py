@@ -10,6 +10,9 @@ Real targets are learned less their running mean and measured in their running d
 is clipped before anything learns it, and so is an error beyond 7 deviations of the noise. Of a thousand rows, one may
 be clipped by accident. With c the clipped rows beyond that, both limits are (1 + c)^(1/4) times as far: large values
 that keep coming are no accident.
+
+Counts and amounts are noticed: while none of ten targets or more has been negative, no answer is, and while all have
+been positive none is below half the least.
 """
 
 from __future__ import annotations
@@ -195,9 +198,9 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float, narrow: bool) ->
 
 
 # Positions in `targets`. LAST: mean square of the last ones, JUMPS: of the steps from one to the next. All of them less
-# the mean and clipped.
-COUNT, MEAN, SCATTER, LARGEST, LAST, CLIPPED, PREVIOUS, JUMPS = range(8)
-N_TARGETS, N_ERRORS = 8, 5
+# the mean and clipped, but for LEAST, the least target as it came.
+COUNT, MEAN, SCATTER, LARGEST, LAST, CLIPPED, PREVIOUS, JUMPS, LEAST = range(9)
+N_TARGETS, N_ERRORS = 9, 5
 ERROR_SQUARES, ERROR_ROWS, LAST_ERRORS, CLIPPED_ERRORS, ALL_ERROR_ROWS = range(5)  # positions in `errors`
 SLOWLY = 1e-3  # times the usual step from one target to the next
 NOISE_ROWS = 300.0  # rows that the noise level remembers
@@ -209,6 +212,12 @@ ACCIDENTS = 1e-3  # of all rows
 def deviation(targets: FloatArray) -> float:
     """Of the targets so far, from the mean."""
     return float(math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0)
+
+
+@kernel(entry=True)
+def least_answer(targets: FloatArray) -> float:
+    """0 while no target has been negative, half the least one while all have been positive; not of the first ten."""
+    return float(0.5 * targets[LEAST] if targets[COUNT] >= FEW and targets[LEAST] >= 0.0 else -np.inf)
 
 
 @kernel(alone=False)
@@ -230,7 +239,8 @@ def learn_target(y: float, h: float, targets: FloatArray) -> float:
     Where the last targets are far beyond the deviation of all, their own deviation counts.
     """
     if targets[COUNT] == 0.0:
-        targets[MEAN] = y
+        targets[MEAN] = targets[LEAST] = y
+    targets[LEAST] = min(targets[LEAST], y)
     off = y - targets[MEAN]
     if targets[COUNT] >= FEW and targets[SCATTER] > 0.0:
         square = max(targets[SCATTER] / targets[COUNT], targets[LAST] / FAR)

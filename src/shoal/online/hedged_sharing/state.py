@@ -29,7 +29,7 @@ class State(NamedTuple):
     own: Records  # records of v_k
     crossed: Crossed
     scale: Scale
-    targets: FloatArray  # (8,) of real targets: see `scaling`
+    targets: FloatArray  # (9,) of real targets: see `scaling`
     seen: IntArray  # (3,) entries, rows, features
     errors: FloatArray  # (5,) of real targets: see `scaling`
     surprises: FloatArray  # (2,) of labels: rows, and those whose label was all but impossible
