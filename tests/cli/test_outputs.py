@@ -116,7 +116,6 @@ def test_targets_that_a_run_refuses(shoal: Program, csv_file: Path) -> None:
     assert "levels between 0 and 1 in rising order, got price (--label" in shoal("run", *size, "--target", "price")[2]
     assert "MultitaskRegressor has none" in shoal("run", *size, "--learner", "MultitaskRegressor", "--target", "0.9")[2]
     assert "judges numbers by squared errors" in shoal("run", *size, "--target", "0.9", "--guard")[2]
-    assert "needs one answer a row" in shoal("run", *size, "--target", "0.1,0.9", "--interval", "0.9")[2]
 
 
 def test_a_guard_is_in_the_model_and_names_whom_it_guarded(shoal: Program, tmp_path: Path, csv_file: Path) -> None:
