@@ -26,7 +26,8 @@ def compile_in_two(learner: Learner) -> None:
     if not isinstance(learner, HedgedSharing | HedgedSharingRegressor) or n_threads() < 2:
         return
     if all(kernel.awaits_compiling() for kernel in kernels):
-        words = [sys.executable, "-c", GROUPS.format(learner=type(learner)(dtype=learner.dtype))]
+        learner = type(learner)(dtype=learner.dtype)  # of the mean: what quantiles need beside it compiles at once
+        words = [sys.executable, "-c", GROUPS.format(learner=learner)]
         with subprocess.Popen(words, stderr=subprocess.DEVNULL) as other:
             try:
                 compile_rest(learner)
