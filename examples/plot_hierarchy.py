@@ -46,3 +46,18 @@ print(
         {"Lyon": "France", "Nice": "France", "Rome": "Italy"} | dict.fromkeys(["France", "Italy"], "world")
     ).rates()
 )
+
+# %%
+# The default takes no hierarchy. It takes an outside forecast, though: that of the same learner with the countries as
+# tasks, each made before its row is learned.
+
+from shoal import HedgedSharing, OutsideForecast
+
+of_country = HedgedSharing().test_then_train(data.X, data.y, data.task % 6)
+chance = 1 / (1 + np.exp(-of_country.clip(-13, 13)))
+for name, learner, X in (
+    ("the default", HedgedSharing(), data.X),
+    ("with its country", OutsideForecast(HedgedSharing(), columns=[20]), np.column_stack([data.X, chance])),
+):
+    decisions = learner.test_then_train(X, data.y, data.task)
+    print(f"{name:20} log-loss {np.logaddexp(0.0, -data.y * decisions).mean():.3f}")
