@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -63,6 +66,34 @@ def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(caplog.handler, "emit", noted)
     with caplog.at_level(logging.WARNING, logger="shoal"):
         yield caplog, first
+
+
+TO_BE_KEPT = """
+from typing import NamedTuple
+from shoal.engine.compile import kernel
+
+class {name}(NamedTuple):
+    value: float
+
+@kernel(entry=True)
+def twice(one: {name}) -> float:
+    return 2.0 * one.value
+
+def asked() -> float:
+    return twice({name}(4.0))
+"""
+
+
+def test_kept_code_of_types_that_are_gone_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a package is replaced by a newer one: what was compiled stays beside it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("Old", "New"):
+        (tmp_path / "kept_code.py").write_text(TO_BE_KEPT.format(name=name))
+        importlib.invalidate_caches()
+        sys.modules.pop("kept_code", None)
+        assert importlib.import_module("kept_code").asked() == 8.0
+        assert list(tmp_path.rglob("kept_code*.nbi"))
+    sys.modules.pop("kept_code")
 
 
 def test_it_is_said_while_the_compiler_works_and_once(said: Said) -> None:

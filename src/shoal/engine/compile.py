@@ -6,6 +6,7 @@ tests with both.
 
 import logging
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -168,11 +169,33 @@ class _BesidePackage(_InTreeCacheLocator):  # type: ignore[misc]
         """It is read and not written."""
 
 
+class _Index(caching.IndexDataCacheFile):
+    def _load_index(self) -> Any:
+        """The names of files with code; none if the index has types that are gone, as after an upgrade in place.
+
+        Numba reads those types before it compares the stamp, by which the index is out of date.
+        """
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
+            return {}
+
+
+class _Cache(caching.FunctionCache):
+    _impl_class: Any = caching.CompileResultCacheImpl
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        found = self._impl
+        stamp = found.locator.get_source_stamp()
+        self._cache_file = _Index(self._cache_path, found.filename_base, stamp)  # type: ignore[no-untyped-call]
+
+
 class _FoundBesidePackage(caching.CompileResultCacheImpl):
     _locator_classes = [_BesidePackage]  # noqa: RUF012 - numba declares it as an attribute of instances
 
 
-class _ReadOnlyCache(caching.FunctionCache):
+class _ReadOnlyCache(_Cache):
     """Compiled code beside a package that this process may not write, as in an image; new code goes elsewhere.
 
     Parameters
@@ -184,7 +207,7 @@ class _ReadOnlyCache(caching.FunctionCache):
     _impl_class = _FoundBesidePackage
 
     def __init__(self, function: Callable[..., Any], elsewhere: caching.FunctionCache | None) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
+        super().__init__(function)
         self.elsewhere = elsewhere
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -209,7 +232,7 @@ class Compiled(CPUDispatcher):
         """As numba does if this process may write beside the package, else as `_ReadOnlyCache` says."""
         found = None
         with suppress(RuntimeError):  # there is no place to write
-            found = caching.FunctionCache(self.py_func)  # type: ignore[no-untyped-call]
+            found = _Cache(self.py_func)
         if not os.access(Path(self.py_func.__code__.co_filename).parent, os.W_OK):
             CompileNotice.is_kept = found is not None
             found = _ReadOnlyCache(self.py_func, found)
