@@ -22,9 +22,8 @@ from shoal.papers.ranks import rankings
 from shoal.papers.table_similarity import alike
 from shoal.papers.text import duration, number, remarks
 from shoal.report.figure import Figure
-from shoal.report.style import DARK
+from shoal.report.style import in_the_dark
 
-PAINTED = ("fill", "stroke")  # attributes of a picture's parts
 TALL, LINE = 660, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
 TITLES = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
@@ -117,7 +116,7 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
         summary=_summary(outcomes),
         contents=_contents(outcomes),
         papers="".join(f'<a href="#{paper}">{escape(SHORT.get(paper, paper))}</a>' for paper in ("claims", *papers)),
-        dark=_in_the_dark(),
+        dark=in_the_dark("figure"),
         legend=escape(LEGEND),
         parts="\n".join(parts),
         version=metadata.version("shoal"),
@@ -223,19 +222,8 @@ def _height(picture: str) -> float:
 def _figure(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    import vl_convert
-
-    spec = figure.spec()
-    spec["config"] = spec["config"] | {"aria": False}  # one picture with one name, not a list of its marks
-    picture = re.sub(r' (?:role|aria-roledescription)="[^"]*"', "", vl_convert.vegalite_to_svg(spec))
-    picture = picture.replace("<svg", f'<svg role="img" aria-label="{escape(figure.title)}"', 1)
     text = f"<b>{escape(figure.title)}</b> {escape(figure.caption)}"
-    return f'<figure><div class="scroll" tabindex="0">{picture}</div><figcaption>{text}</figcaption></figure>'
-
-
-def _in_the_dark() -> str:
-    """Rules that give pictures the colors that the report's have in the dark."""
-    return "\n".join(f'figure [{part}="{old}"] {{ {part}: {new}; }}' for old, new in DARK.items() for part in PAINTED)
+    return f'<figure><div class="scroll" tabindex="0">{figure.svg()}</div><figcaption>{text}</figcaption></figure>'
 
 
 # ---- the claims: one table of all, and the lines that open a paper --------------------------------------------------

@@ -27,6 +27,8 @@ DARK = {  # what a color of a picture becomes on pages in the dark; others stay
     FOURTH: "#2fc79b",
 }
 
+PAINTED = ("fill", "stroke")  # attributes of a picture's parts
+
 MOST_POINTS = 1_000
 
 CONFIG: dict[str, Any] = {
@@ -68,6 +70,12 @@ CONFIG: dict[str, Any] = {
     },
     "concat": {"spacing": 48},
 }
+
+
+def in_the_dark(pictures: str) -> str:
+    """Rules of CSS that give SVG pictures, named by a selector, their colors in the dark."""
+    rules = (f'[{part}="{light}"] {{ {part}: {dark}; }}' for light, dark in DARK.items() for part in PAINTED)
+    return "\n".join(f"{pictures} {rule}" for rule in rules)
 
 
 def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
