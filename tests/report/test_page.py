@@ -14,6 +14,7 @@ from tests.report.conftest import Evaluations
 
 from shoal.evaluation import compare
 from shoal.report import figures, write_report
+from shoal.report.page import drawing_library
 
 
 class Page(HTMLParser):
@@ -60,6 +61,22 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path, binary: Evaluations) -
     style = (tmp_path / "report.html").read_text(encoding="utf-8").split("</style>")[0]
     assert "url(" not in style
     assert "@import" not in style
+
+
+def test_the_drawing_library_is_made_once_for_all_reports(
+    tmp_path: Path, binary: Evaluations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: made.append(snippet) or "code</script>'ä'")
+    (tmp_path / "file").touch()
+    for home, times in (("home", 1), ("home", 1), ("file", 2)):  # the last one's cache folder can not be made
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        drawing_library.cache_clear()
+        page = written(tmp_path / "report.html", binary)
+        assert "code<\\/script>'ä'" in page.scripts
+        assert len(made) == times
+    drawing_library.cache_clear()
+    assert len(list((tmp_path / "home").rglob("*.js"))) == 1
 
 
 def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path: Path, binary: Evaluations) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from html import escape
 from importlib import metadata, resources
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.datasets.files import cache_folder
 from shoal.evaluation import Evaluation, Orders, Verdict
 from shoal.evaluation.comparison import UNDECIDED
 from shoal.evaluation.learner_ranks import Standing, conclusion
@@ -26,20 +28,34 @@ from shoal.report.figures import figures
 from shoal.report.orders import order_figures
 from shoal.report.style import DARK
 from shoal.report.tasks import task_section
-from shoal.whole_file import whole_file
+from shoal.whole_file import whole_file, write_whole
 
 SCORE = "score"  # how a column is written: as `number` does
 NONE = float("nan")  # the score of a learner that does not have it; this object, other NaNs are undefined scores
 
 
 @cache
-def _library() -> str:
-    """The drawing library's code, for a script element."""
+def drawing_library() -> str:
+    """The drawing library's code, for a script element.
+
+    Making it takes a second, most of the time of a small report, so that it is kept in the user's cache folder, a file
+    per version, if that can be written.
+    """
     with named_extra("a report"):
         import vl_convert
 
-    code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return code.replace("</script", "<\\/script")
+    with suppress(OSError, RuntimeError):  # no such file yet; no home
+        return _kept_library().read_bytes().decode()
+    code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    with suppress(OSError, RuntimeError):
+        path = _kept_library()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, code.encode(), fsync=True)
+    return code
+
+
+def _kept_library() -> Path:
+    return cache_folder() / "report" / f"vega-embed-{metadata.version('vl-convert-python')}.js"
 
 
 def write_report(
@@ -127,7 +143,7 @@ def _write_page(
         subtitle=escape(subtitle),
         sections="\n".join(filter(None, [*sections, *map(_figure, drawn, count(1)), _notes(notes)])),
         version=metadata.version("shoal"),
-        library=_library(),
+        library=drawing_library(),
         dark=json.dumps(DARK),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
