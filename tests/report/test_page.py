@@ -66,8 +66,13 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path, binary: Evaluations) -
 def test_the_drawing_library_is_made_once_for_all_reports(
     tmp_path: Path, binary: Evaluations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda snippet: made.append(snippet) or "code</script>'ä'")
+    made: list[str] = []
+
+    def make(snippet: str) -> str:
+        made.append(snippet)
+        return "code</script>'ä'"
+
+    monkeypatch.setattr("vl_convert.javascript_bundle", make)
     (tmp_path / "file").touch()
     for home, times in (("home", 1), ("home", 1), ("file", 2)):  # the last one's cache folder can not be made
         monkeypatch.setenv("HOME", str(tmp_path / home))
