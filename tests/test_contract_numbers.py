@@ -15,6 +15,7 @@ from tests.cases import (
     as_dict,
     learned,
     stream_for,
+    taught,
     values,
     weights,
 )
@@ -62,6 +63,18 @@ def test_every_finite_stream_leaves_everything_finite(
     decisions = learner.add_tasks(range(K)).test_then_train(X, y, task, **options)
     assert np.isfinite(decisions).all()
     assert np.isfinite(weights(learner)).all()
+
+
+@each_learner
+def test_logarithms_of_probabilities_are_theirs_and_finite_where_these_are_0(name: str) -> None:
+    learner, stream = taught(name), stream_for(name)
+    assert hasattr(learner, "predict_log_proba") == hasattr(learner, "predict_proba")
+    if hasattr(learner, "predict_proba"):
+        for X in (stream.X, stream.X * 1e4):
+            found, chances = learner.predict_log_proba(X, stream.task), learner.predict_proba(X, stream.task)
+            np.testing.assert_allclose(np.exp(found), chances, rtol=1e-9, atol=1e-15)
+            assert np.isfinite(found).all()
+            assert found.shape == (len(X), len(learner.classes_))
 
 
 @each_learner

@@ -54,8 +54,8 @@ def test_public_names_exist() -> None:
 VERBS = """add_features add_tasks baselines decision_function decision_one drop_columns expert_weights experts_coef
     explain_one fit forget_task get_metadata_routing get_params importance_changes importances judge_then_train
     knows_task learn_one learn_round load partial_dependence partial_fit predict predict_interval
-    predict_interval_one predict_one predict_proba predict_proba_one predict_round predict_set predict_set_one
-    predict_thresholds query_one save score set_params
+    predict_interval_one predict_log_proba predict_one predict_proba predict_proba_one predict_round predict_set
+    predict_set_one predict_thresholds query_one save score set_params
     similar_tasks test_then_train"""
 
 

@@ -7,14 +7,14 @@ A learner is hyper-parameters and the model that learned with them. It gives its
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import metaestimators
 from sklearn.utils.validation import has_fit_parameter
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
@@ -29,6 +29,8 @@ from shoal.model.model import Model
 from shoal.model.parameters import alike, for_users, hyper_parameters
 from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
@@ -509,6 +511,11 @@ class WeightedLearner(Learner):
         self._learn_one(x, y, task, sample_weight)
 
 
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """scikit-learn's decorator of methods that not every object has; a method keeps its type."""
+    return metaestimators.available_if(check)  # type: ignore[no-any-return]
+
+
 def is_probabilistic_kind(learner: Any) -> bool:
     """Has it probabilities?"""
     return bool(learner.is_probabilistic)
@@ -543,12 +550,17 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         positive = (self._values(X, task) >= 0.0).astype(np.int64)
         return np.asarray(self.classes_[positive])
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) probabilities of the labels, in the order of `classes_`."""
         return probabilities(self._values(X, task))
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
+    def predict_log_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) logarithms of the probabilities, finite where a probability is rounded to 0 or 1."""
+        return log_probabilities(self._values(X, task))
+
+    @available_if(is_probabilistic_kind)
     def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
         """Probability of each label for one example (dict or 1-d array)."""
         return dict(zip(self.classes_.tolist(), probabilities(self._value_one(x, task))[0].tolist(), strict=True))
@@ -608,6 +620,11 @@ def probabilities(logits: FloatArray) -> FloatArray:
     """(n, 2) probabilities of the smaller and the larger label."""
     positive = logistic(logits)
     return np.column_stack([1.0 - positive, positive])
+
+
+def log_probabilities(logits: FloatArray) -> FloatArray:
+    """(n, 2) logarithms of the probabilities of the smaller and the larger label, -ln(1 + e^m) and -ln(1 + e^-m)."""
+    return np.column_stack([-np.logaddexp(0.0, logits), -np.logaddexp(0.0, -logits)])
 
 
 class Regressor(RegressorMixin, Learner):  # type: ignore[misc]

@@ -65,8 +65,8 @@ def test_the_scores_are_those_of_the_loop_written_out(metric: str, macro: bool) 
     scores = [trial.score for trial in found.trials]
     assert scores == sorted(scores, reverse=metric == "auc")
     assert found.best_score == scores[0] == np.mean(found.trials[0].scores)
-    expected = RegMTL(**found.best_params).fit(*data).decision_function(rows.X, rows.task)
-    np.testing.assert_array_equal(found.best_learner.decision_function(rows.X, rows.task), expected)
+    again = RegMTL(**found.best_params).fit(*data).decision_function(rows.X, rows.task)
+    np.testing.assert_array_equal(found.best_learner.decision_function(rows.X, rows.task), again)
 
 
 def test_a_shuffle_is_answered_before_it_is_learned() -> None:

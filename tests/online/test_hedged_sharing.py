@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_type
 from unittest.mock import patch
 
 import numpy as np
@@ -246,6 +246,7 @@ def test_one_probability_a_label() -> None:
     for x, k in zip(stream.X[:5], stream.task[:5], strict=True):
         expected = learner.predict_proba(x[None], [k])[0]
         found = learner.predict_proba_one(x, k)
+        assert_type(found, dict[Any, float])  # for mypy: it was Any
         assert list(found) == [-1.0, 1.0]
         np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12)
 

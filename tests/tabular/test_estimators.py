@@ -108,6 +108,7 @@ def test_single_rows_are_rows_of_a_table(sales: pd.DataFrame, sold: pd.Series) -
     for row, label in zip(rows[100:130], sold[100:130].tolist(), strict=True):
         single.learn_one(row, label, sample_weight=2.0)
     assert single.predict_proba(sales).tobytes() == whole.predict_proba(sales).tobytes()
+    np.testing.assert_allclose(np.exp(whole.predict_log_proba(sales)), whole.predict_proba(sales))
     for row, chances, label in zip(rows[:40], whole.predict_proba(sales), whole.predict(sales), strict=False):
         assert single.predict_proba_one(row) == {False: chances[0], True: chances[1]}
         assert single.predict_one(row) is bool(label)

@@ -55,7 +55,7 @@ def test_classifiers_in_the_tools_of_scikit_learn(kind: str, which: int) -> None
     model, rows = classifiers(kind)[which], ROWS[kind]
     found = cross_validate(model, rows, Y, scoring=["roc_auc", "accuracy"], cv=3, error_score="raise")
     assert found["test_roc_auc"].mean() > 0.9
-    assert cross_val_predict(model, rows, Y, method="predict_proba", cv=3).shape == (150, 2)
+    assert cross_val_predict(model, rows, Y, method="predict_log_proba", cv=3).shape == (150, 2)
     search = GridSearchCV(model, {"estimator__relation": ["independent", "pooled"]}, cv=3, error_score="raise")
     assert search.fit(rows, Y).best_params_ == {"estimator__relation": "independent"}
     calibrated = CalibratedClassifierCV(model, cv=2).fit(rows, Y)

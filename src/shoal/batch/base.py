@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import NO_WEIGHT
+from shoal.learner import available_if
 from shoal.model import labels as label_codes
 from shoal.model import persistence
 from shoal.model.features import Features
@@ -202,7 +202,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         values = self._values(X, task)
         return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if self._labels else values
 
-    @available_if(_has_labels)  # type: ignore[untyped-decorator]
+    @available_if(_has_labels)
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) margins; their sign is the label."""
         return self._values(X, task)

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from shoal.cluster import storage
 from shoal.cluster.actors import start_shards
@@ -31,7 +30,7 @@ from shoal.cluster.placement import (
 from shoal.cluster.shard_handle import ShardHandle
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
-from shoal.learner import Classifier, Learner, probabilities
+from shoal.learner import Classifier, Learner, available_if, log_probabilities, probabilities
 from shoal.model.algorithm import Algorithm, Exchange
 from shoal.model.model import Admitted, Model
 from shoal.model.table import read_table, validated
@@ -261,7 +260,7 @@ class Cluster:
             decisions[part.rows] = self._handles[part.shard].answer(reference, "decide", part.rounds)
         return decisions
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) margins, each by the shard of the row's task."""
         return self._values(X, task)
@@ -271,10 +270,15 @@ class Cluster:
         values = self._values(X, task)
         return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if _classifies(self) else values
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) probabilities of the labels, in the order of `classes_`."""
         return probabilities(self._values(X, task))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) logarithms of the probabilities, finite where a probability is rounded to 0 or 1."""
+        return log_probabilities(self._values(X, task))
 
     def _refuse_unfitted(self) -> None:
         if not self._begun:

@@ -14,9 +14,9 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, RegressorTags, get_tags
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray
+from shoal.learner import available_if
 
 Kind = Literal["binary", "regression"]
 SURE = 1e-15  # a probability is kept so far from 0 and 1
@@ -119,7 +119,7 @@ class ModelAdapter(BaseEstimator):  # type: ignore[misc]
         found = self.decision_function(X, task)
         return found if self._is_regression else np.asarray(self.classes_)[(found >= 0).astype(int)]
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) probabilities of the labels."""
         p = 1 / (1 + np.exp(-self.decision_function(X, task)))

@@ -16,12 +16,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Classifier, Regressor, WeightedLearner
+from shoal.learner import Classifier, Regressor, WeightedLearner, available_if
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import Parts, parts_of_linear
@@ -335,12 +334,12 @@ class Periodic(WeightedLearner):
         kind: Any = Classifier if _classifies(self) else Regressor
         return float(kind.score(self, X, y, task, sample_weight))
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) margins."""
         return self._values(X, task)
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_classifies)
     def decision_one(self, x: Any, task: Any = None) -> float:
         """The margin of one example."""
         return float(self._value_one(x, task)[0])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray
 from shoal.files.ids import id_of, typed
@@ -21,7 +20,7 @@ from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.files.tables.frames import as_frame, as_series, as_table
 from shoal.files.tables.reader import KINDS
-from shoal.learner import Learner, probabilities, weights_for
+from shoal.learner import Learner, Method, available_if, probabilities, weights_for
 from shoal.model.sample_weight import read_weights
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_model
@@ -426,7 +425,7 @@ def _new_learner(
     return learner, "multiclass" if several or isinstance(learner, MultiClass) else "binary", labels
 
 
-def _has(verb: str) -> Any:
+def _has(verb: str) -> Callable[[Method], Method]:
     """Does the learner have the verb?"""
 
     def check(estimator: Any) -> bool:
@@ -522,12 +521,17 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
         order = np.argsort(inner)
         return np.asarray(self.classes_[order[np.searchsorted(inner, found, sorter=order)]])
 
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    @_has("predict_proba")
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, n_classes) probabilities of the labels, in the order of `classes_`."""
         return np.asarray(self.estimator_.predict_proba(*self._to_predict(X)))
 
-    @_has("decision_function")  # type: ignore[untyped-decorator]
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """(n, n_classes) logarithms of the probabilities, finite where a probability is rounded to 0 or 1."""
+        return np.asarray(self.estimator_.predict_log_proba(*self._to_predict(X)))
+
+    @_has("decision_function")
     def decision_function(self, X: Any) -> FloatArray:
         """(n,) margins, positive for the second label; of more labels (n, n_classes)."""
         return np.asarray(self.estimator_.decision_function(*self._to_predict(X)))
@@ -541,7 +545,7 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
             return self._given(learner.classes_.tolist())[int(positive)]
         return self._given(learner.predict(*self._one_as_table(x)).tolist())[0]
 
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    @_has("predict_proba")
     def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
         """Probability of each label for one row."""
         learner = self.estimator_

@@ -23,13 +23,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner, is_probabilistic_kind, logistic
+from shoal.learner import Learner, available_if, is_probabilistic_kind, logistic
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.core_around import CoreAround, with_room, without_task
@@ -384,24 +383,24 @@ class Conformal(AroundAnyLearner):
         core: Any = model.core
         return float(core.thresholds(np.array([model.tasks.column.get(task, -1)]))[0])
 
-    @available_if(of_numbers)  # type: ignore[untyped-decorator]
+    @available_if(of_numbers)
     def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) the lower and the upper end of each row's interval; infinite before the first 50 rows."""
         return intervals(self.estimator_.predict(X, task), self.predict_thresholds(X, task))
 
-    @available_if(of_numbers)  # type: ignore[untyped-decorator]
+    @available_if(of_numbers)
     def predict_interval_one(self, x: Any, task: Hashable = None) -> tuple[float, float]:
         """The interval of one example (dict or 1-d array)."""
         q = np.array([self._threshold_one(task)])
         low, high = intervals(np.array([self.estimator_.predict_one(x, task)]), q)[0].tolist()
         return low, high
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def predict_set(self, X: Any, task: Any = None) -> NDArray[np.bool_]:
         """(n, n_classes) whether each label of `classes_` is in the row's set; a set may be empty."""
         return np.asarray(1.0 - self.predict_proba(X, task) <= self.predict_thresholds(X, task)[:, None])
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def predict_set_one(self, x: Any, task: Hashable = None) -> list[Any]:
         """The labels in the set of one example (dict or 1-d array)."""
         q = self._threshold_one(task)
@@ -497,25 +496,31 @@ class Conformal(AroundAnyLearner):
         self._fitted_model()
         return float(self.estimator_.score(X, y, task, sample_weight))
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """The estimator's margins."""
         self._fitted_model()
         return np.asarray(self.estimator_.decision_function(X, task))
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def decision_one(self, x: Any, task: Hashable = None) -> Any:
         """The estimator's margin of one example (dict or 1-d array)."""
         self._fitted_model()
         return self.estimator_.decision_one(x, task)
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, n_classes) the estimator's probabilities, in the order of `classes_`."""
         self._fitted_model()
         return np.asarray(self.estimator_.predict_proba(X, task))
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
+    def predict_log_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, n_classes) logarithms of the estimator's probabilities."""
+        self._fitted_model()
+        return np.asarray(self.estimator_.predict_log_proba(X, task))
+
+    @available_if(is_probabilistic_kind)
     def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
         """The estimator's probability of each label for one example (dict or 1-d array)."""
         self._fitted_model()

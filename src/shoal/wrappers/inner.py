@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray
-from shoal.learner import Learner, WeightedLearner, probabilities, view
+from shoal.learner import Learner, WeightedLearner, available_if, log_probabilities, probabilities, view
 from shoal.model.core import CoreLike
 from shoal.model.model import Model
 from shoal.model.targets import Targets
@@ -122,22 +121,27 @@ class Mixed(AroundAnyLearner):
     def _labels(self, values: FloatArray) -> NDArray[Any]:
         return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)])
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) logits of the larger label."""
         return self._values(X, task)
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def decision_one(self, x: Any, task: Hashable = None) -> float:
         """The logit of one example (dict or 1-d array)."""
         return float(self._value_one(x, task)[0])
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) probabilities of the labels, in the order of `classes_`."""
         return probabilities(self._values(X, task))
 
-    @available_if(of_labels)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)
+    def predict_log_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) logarithms of the probabilities, finite where a probability is rounded to 0 or 1."""
+        return log_probabilities(self._values(X, task))
+
+    @available_if(of_labels)
     def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
         """Probability of each label for one example (dict or 1-d array)."""
         return dict(zip(self.classes_.tolist(), probabilities(self._value_one(x, task))[0].tolist(), strict=True))

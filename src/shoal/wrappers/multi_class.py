@@ -16,11 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Classifier, Learner, WeightedLearner, is_probabilistic_kind, probabilities
+from shoal.learner import (
+    Classifier,
+    Learner,
+    WeightedLearner,
+    available_if,
+    is_probabilistic_kind,
+    log_probabilities,
+    probabilities,
+)
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
@@ -285,12 +292,21 @@ class MultiClass(WeightedLearner, Classifier):
         place = self._places(np.array([self.decision_one(x, task)]))[0]
         return self.classes_.tolist()[place]
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, n_classes) probabilities of the labels, in the order of `classes_`: each against the rest, normalised."""
         return self._normalised(self.decision_function(X, task))
 
-    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    @available_if(is_probabilistic_kind)
+    def predict_log_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, n_classes) logarithms of the probabilities, finite where a probability is rounded to 0 or 1."""
+        values = self.decision_function(X, task)
+        if values.ndim == 1:
+            return log_probabilities(values) if len(self.classes_) == 2 else np.zeros((len(values), 1))
+        each = -np.logaddexp(0.0, -values)
+        return np.asarray(each - np.logaddexp.reduce(each, axis=1, keepdims=True))
+
+    @available_if(is_probabilistic_kind)
     def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
         """Probability of each label for one example (dict or 1-d array)."""
         row = self._normalised(np.array([self.decision_one(x, task)]))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray
 from shoal.files.messages import unknown_name
-from shoal.learner import weights_for
+from shoal.learner import Method, available_if, weights_for
 from shoal.model.explanations import Explanation
 
 
-def _has(verb: str) -> Any:
+def _has(verb: str) -> Callable[[Method], Method]:
     """Has the learner the verb?"""
 
     def check(wrapper: TaskColumn) -> bool:
@@ -77,7 +76,7 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Forget everything, then learn the rows."""
         return self._learned(clone(self.estimator), "fit", X, y, sample_weight)
 
-    @_has("partial_fit")  # type: ignore[untyped-decorator]
+    @_has("partial_fit")
     def partial_fit(self, X: Any, y: Any, *, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in order."""
         more = {} if classes is None else {"classes": classes}
@@ -99,12 +98,17 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """(n,) labels or forecasts."""
         return np.asarray(self._answered("predict", X))
 
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    @_has("predict_proba")
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, n_classes) probabilities of the labels, in the order of `classes_`."""
         return np.asarray(self._answered("predict_proba", X))
 
-    @_has("decision_function")  # type: ignore[untyped-decorator]
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """(n, n_classes) logarithms of the probabilities."""
+        return np.asarray(self._answered("predict_log_proba", X))
+
+    @_has("decision_function")
     def decision_function(self, X: Any) -> FloatArray:
         """(n,) margins; of several labels (n, n_classes)."""
         return np.asarray(self._answered("decision_function", X))
@@ -120,7 +124,7 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- one example -----------------------------------------------------------------------------------------
 
-    @_has("learn_one")  # type: ignore[untyped-decorator]
+    @_has("learn_one")
     def learn_one(self, x: Mapping[str, Any], y: Any, *, sample_weight: float = 1.0) -> None:
         """Learn one example: a dict of named features, the task among them."""
         learner = self._begun()
@@ -128,17 +132,17 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         learner.learn_one(features, y, task, **weights_for(learner, None if sample_weight == 1.0 else sample_weight))
         self.estimator_ = learner
 
-    @_has("predict_one")  # type: ignore[untyped-decorator]
+    @_has("predict_one")
     def predict_one(self, x: Mapping[str, Any]) -> Any:
         """The label or forecast of one example."""
         return self._fitted().predict_one(*self._split_one(x))
 
-    @_has("predict_proba_one")  # type: ignore[untyped-decorator]
+    @_has("predict_proba_one")
     def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
         """Probability of each label for one example."""
         return dict(self._fitted().predict_proba_one(*self._split_one(x)))
 
-    @_has("explain_one")  # type: ignore[untyped-decorator]
+    @_has("explain_one")
     def explain_one(self, x: Mapping[str, Any], *, label: Any = None) -> Explanation:
         """The features that move the decision on one example most: see `Learner.explain_one`."""
         found: Explanation = self._fitted().explain_one(*self._split_one(x), label=label)
