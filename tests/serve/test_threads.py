@@ -132,7 +132,7 @@ def test_lags() -> None:
 
 def test_counted_rows() -> None:
     """Rows are counted and tasks forgotten while others look: what they see is of one moment."""
-    learner = SimpleNamespace(n_features_in_=1)
+    learner = SimpleNamespace(n_features_in_=1, quantiles=())
     served: Any = SimpleNamespace(labels=SimpleNamespace(kind="regression", classes=[]), learner=learner, shadows={})
     statistics = Statistics(served)
 

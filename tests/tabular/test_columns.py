@@ -266,7 +266,10 @@ def test_columns_are_learned_where_that_is_asked_for_and_dropped_again(
     found = of(later)
     found.partial_fit(pl.DataFrame(table).drop("title"))
     assert columns(later) == ["price", "offer", "day"]
-    for arguments, message in ((["--drop", "wether"], "no column 'wether'"), ([], "--drop names the columns")):
+    for arguments, message in (
+        (["--drop", "wether"], "no column 'wether'"),
+        ([], "the columns to leave out by --drop"),
+    ):
         code, _, err = shoal("edit", later, *arguments)
         assert (code, message in err) == (2, True)
 
