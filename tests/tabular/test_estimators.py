@@ -253,6 +253,7 @@ def test_learners_of_all_kinds(sales: pd.DataFrame, sold: pd.Series, tmp_path: P
     colors = TabularClassifier("shop", hash_bits=8).fit(sales.drop(columns="offer"), sales["offer"])
     assert isinstance(colors.estimator_, MultiClass)
     assert colors.predict_proba(sales[:3]).shape == (3, 3)
+    np.testing.assert_allclose(np.exp(colors.predict_log_proba(sales[:3])), colors.predict_proba(sales[:3]))
     row = sales.iloc[0].to_dict()
     chances = colors.predict_proba_one(row)
     assert set(chances) == {"coupon", "flyer", "none"}

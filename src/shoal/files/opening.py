@@ -210,6 +210,21 @@ def saved_feature_names(state: State) -> list[str]:
         return StreamEncoder.from_dict(reader["encoder"]).feature_names
 
 
+def saved_without_words(state: State) -> list[str]:
+    """Columns of text whose words a saved stream has not kept: their features are called `column#number`.
+
+    Raises
+    ------
+    ValueError
+        If it is not the state of a stream.
+    """
+    with reading_state():
+        if state["family"] != "table":
+            return []
+        texts = state["reader"]["encoder"]["texts"]
+        return [] if "words" in texts else list(texts["names"])
+
+
 def _labels(options: ReadOptions, state: State | None, family: str, name: str) -> Labels:
     """The labels by the options or by the state of an earlier stream. Raises ValueError."""
     if state is None:

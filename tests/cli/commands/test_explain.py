@@ -254,6 +254,12 @@ def test_words_can_keep_their_names(shoal: Program, tmp_path: Path) -> None:
     path.write_text("\n".join(["body,label", *rows]) + "\n")
     options = ("--label", "label", "--no-baselines", "--quiet", "--save", model)
     assert shoal("run", path, *options)[0] == 0
-    assert "body#" in shoal("explain", "--model", model)[1]
+    hint = (
+        r"\n(body#\d+) is a word or a pair of words; a model trained with --keep-names \(keep_names=True\) says which\n"
+    )
+    out = shoal("explain", "--model", model)[1]
+    assert [name in rows_of(out) for name in re.findall(hint, out)] == [True]
     assert shoal("run", path, *options, "--keep-names")[0] == 0
-    assert "body=win money" in shoal("explain", "--model", model)[1]
+    out = shoal("explain", "--model", model)[1]
+    assert "body=win money" in out
+    assert "--keep-names" not in out

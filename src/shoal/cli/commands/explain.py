@@ -20,6 +20,7 @@ from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.files.messages import plural
+from shoal.files.opening import saved_without_words
 from shoal.files.options import CONSTANT
 from shoal.files.stream import FileStream
 from shoal.learner import Learner, model_of, view
@@ -59,7 +60,7 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
         raise ValueError("--export writes the table of --importance or --dependence: give one")
     check_folder("--export", options.export)
     if not data:
-        _explain_weights(learner, names, options)
+        _explain_weights(learner, names, [] if reading is None else saved_without_words(reading.state), options)
     elif options.dependence or options.since:
         if reading is None or is_dataset(data):
             raise ValueError("--dependence and --since take a file, and the model of a table")
@@ -97,14 +98,19 @@ def _open(
 # ---- weights -----------------------------------------------------------------------------------------------
 
 
-def _explain_weights(learner: Learner, names: Callable[[int], Any], options: ExplainOptions) -> None:
+def _explain_weights(
+    learner: Learner, names: Callable[[int], Any], texts: Sequence[str], options: ExplainOptions
+) -> None:
+    """The features that matter most; `texts` are columns whose words have no names."""
     tasks = learner.tasks_
     one_task = options.task is None and len(tasks) == 1
     k = 0 if one_task else UNSEEN if options.task is None else _task_number(options.task, tasks)
     of = "" if one_task else " in all tasks" if k == UNSEEN else f" in task {_short(tasks[k])}"
+    shown: list[str] = []
     for label, core in _chosen(learner.deciding_cores(), options.class_).items():
         found = strongest(core, k, learner.n_features_in_, names, options.top + 1)
         found = [one for one in found if one.feature != CONSTANT][: options.top]
+        shown += [str(one.feature) for one in found]
         what = "forecasts" if label is None else f"decisions for {_written(label)}"
         print(f"what moves {what} most{of}")
         if found:
@@ -114,6 +120,8 @@ def _explain_weights(learner: Learner, names: Callable[[int], Any], options: Exp
             print(
                 "nothing: all weights are 0" + (", for tasks share none; --task names one\n" if k == UNSEEN else "\n")
             )
+    if word := next((name for name in shown if name.startswith(tuple(f"{text}#" for text in texts))), None):
+        print(f"{word} is a word or a pair of words; a model trained with --keep-names (keep_names=True) says which\n")
     if k == UNSEEN:
         some = ", ".join(map(_short, tasks[:5])) + ", ..." * (len(tasks) > 5)
         print(f"{plural(len(tasks), 'task')} ({some}): --task explains one")
