@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Program
 
 from shoal import MultitaskPerceptron
+from shoal.cli.commands.compile import kinds_with_kernels, stream_of
 from shoal.cli.commands.learners import batch_kinds, learner_kinds, make_learner, parse_value, table_kinds
 
 
@@ -101,7 +102,13 @@ def test_a_graph_can_be_set() -> None:
     assert learner.fit(np.eye(2), [-1, 1], ["a", "c"]).tasks_ == ["a", "b", "c"]
 
 
-def test_what_is_compiled_is_made_without_arguments(shoal: Program) -> None:
-    assert [kind().get_params() for kind in (learner_kinds() | batch_kinds()).values()]
-    code, _, err = shoal("compile", "TaskColumn")
-    assert (code, "TaskColumn has nothing of its own to compile" in err) == (2, True)
+def test_what_is_compiled_is_made_without_arguments_and_takes_a_stream(shoal: Program) -> None:
+    """All at once, of which a run takes minutes; what has no kernel of its own is refused."""
+    kinds = kinds_with_kernels()
+    assert {"Conformal", "HedgedSharing", "SparseMTL"} < {kind.__name__ for kind in kinds}
+    for kind in kinds:
+        X, y, task = stream_of(kind())
+        assert len(X) == len(y) == len(task)
+    for name in ("TaskColumn", "Periodic"):
+        code, _, err = shoal("compile", name)
+        assert (code, f"{name} has nothing of its own to compile" in err) == (2, True)

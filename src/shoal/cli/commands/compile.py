@@ -41,8 +41,8 @@ def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
     n_jobs : int
         Processes; -1 is one a core.
     """
-    chosen = [find_learner(name) for name in names] if names else list((learner_kinds() | batch_kinds()).values())
-    for kind in filter(reads_tables, chosen):
+    chosen = [find_learner(name) for name in names] if names else kinds_with_kernels()
+    for kind in filter(has_none, chosen):
         raise ValueError(f"{kind.__name__} has nothing of its own to compile: name its learner, such as HedgedSharing")
     start = time.perf_counter()
     console = Console(stderr=True)
@@ -58,6 +58,16 @@ def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
     print(f"compiled {learners}, the metrics and {len(FORMATS)} file formats in {seconds:.0f} s")
 
 
+def has_none(kind: type[Any]) -> bool:
+    """Is all that a class compiles another learner's?"""
+    return reads_tables(kind) or kind is shoal.Periodic
+
+
+def kinds_with_kernels() -> list[type[Any]]:
+    """All learners that compile something of their own."""
+    return [kind for kind in (learner_kinds() | batch_kinds()).values() if not has_none(kind)]
+
+
 def _compiled(kinds: list[type], n_jobs: int) -> Iterator[str]:
     """Compile learners in parallel; yield their names as they are done."""
     jobs = (delayed(compile_learner)(kind.__name__) for kind in kinds)
@@ -69,7 +79,7 @@ def compile_learner(name: str) -> str:
     logging.getLogger("shoal").setLevel(logging.ERROR)  # the notice that something is being compiled
     learner = getattr(shoal, name)()
     if not isinstance(learner, Learner):
-        X, y, task = _stream(learner)
+        X, y, task = stream_of(learner)
         learner.fit(X, y, task).predict(X, task)
         return name
     for one in [learner, *_without_sharing(learner)]:
@@ -86,7 +96,7 @@ def _without_sharing(learner: Learner) -> list[Learner]:
 
 def _use(learner: Learner) -> None:
     """Call every method on dense and on sparse rows."""
-    X, y, task = _stream(learner)
+    X, y, task = stream_of(learner)
     verbs = [verb for verb in ("predict", "decision_function", "predict_proba") if hasattr(learner, verb)]
     for rows, ids in ((X, task), (csr_matrix(X), np.unique(task, return_inverse=True)[1])):
         one = clone(learner).partial_fit(rows, y, ids)
@@ -109,7 +119,8 @@ def _named(x: Any) -> dict[str, float]:
     return {f"x{j}": float(value) for j, value in enumerate(x)}
 
 
-def _stream(learner: Any) -> tuple[Any, Any, Any]:
+def stream_of(learner: Any) -> tuple[Any, Any, Any]:
+    """Rows, labels or targets, and tasks, as the learner takes them."""
     random = np.random.default_rng(0)
     X, task = random.normal(size=(N_ROWS, N_FEATURES)), np.array(TASKS * (N_ROWS // len(TASKS)))
     margins = X[:, 0] + 0.1 * random.normal(size=N_ROWS)
@@ -129,7 +140,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """A file of every format with the options that open it."""
     import polars as pl
 
-    X, y, task = _stream(shoal.PassiveAggressive())
+    X, y, task = stream_of(shoal.PassiveAggressive())
     colour = np.where(X[:, 1] > 0, "red", "green")
     frame = pl.DataFrame({"x": X[:, 0], "colour": colour, "task": task, "label": y})
     writers: dict[str, Callable[[Path], object]] = {
