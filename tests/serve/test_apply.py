@@ -89,3 +89,24 @@ def test_learning_waits_while_anybody_asks(monkeypatch: pytest.MonkeyPatch) -> N
         assert turns._lock.locked()
     assert waits == [apply.PATIENCE]
     assert not turns._lock.locked()
+
+
+def test_a_long_look_gives_way_to_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the model anew for each piece; a prediction that came meanwhile has it before the next."""
+    monkeypatch.setattr(apply, "A_LOOK", 10.0)
+    turns, order = Turns(), list[str]()
+
+    def predict() -> None:
+        with turns.answering():
+            order.append("prediction")
+
+    with turns.looking():
+        waiting = threading.Thread(target=predict)
+        waiting.start()
+        while not turns._answering._asking:
+            time.sleep(0.001)
+        order.append("first piece")
+    with turns.looking():
+        order.append("second piece")
+    waiting.join()
+    assert order == ["first piece", "prediction", "second piece"]

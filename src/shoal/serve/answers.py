@@ -131,7 +131,7 @@ class Answers:
         if (n := rows.frame.height) > MOST_EXPLAINED:
             raise Refused(Fault(None, None, f"{n:,} rows; at most {MOST_EXPLAINED} are explained at once"))
         served, readers = self._fold.live
-        return served.reasons_of(rows, readers.table, self._fold.turns.answering)
+        return served.reasons_of(rows, readers.table, self._fold.turns.looking)
 
     def _keep(self, task: str | None, row: Rows | Mapping[str, Any]) -> None:
         """Remember the row that was asked about last, of the tasks that were asked about last."""
@@ -174,7 +174,7 @@ class Answers:
 
     def about(self, task: str) -> Mapping[str, Any]:
         """Describe one task. Raises UnknownTask."""
-        learner, turn = self._fold.served.learner, self._fold.turns.answering
+        learner, turn = self._fold.served.learner, self._fold.turns.looking
         with turn():
             if not learner.knows_task(task):
                 raise UnknownTask(f"there is no task {task!r}")

@@ -30,7 +30,7 @@ from shoal.serve.served_model import Learned, Readers, ServedModel, learn, part_
 MOST_ROWS = 20_000  # of several records that are learned as one chunk
 SLICE_SECONDS = 0.001  # learning holds the model no longer, or for one row (round) that takes longer by itself
 FIRST_ROWS = 8  # of the first slice, before the time of a row is known
-PATIENCE = 0.05  # seconds that learning waits for predictions
+PATIENCE, A_LOOK = 0.05, 0.01  # seconds that learning waits for predictions, and each turn of a long look
 
 
 class Group(NamedTuple):
@@ -265,7 +265,7 @@ class Fold:
 
 
 class Turns:
-    """A lock that gives predictions priority over learning.
+    """A lock that gives predictions priority over learning, and over long looks at the model.
 
     With a plain lock the learning thread, slice after slice, would take it again before a waiting prediction wakes up.
     """
@@ -277,6 +277,16 @@ class Turns:
     def answering(self) -> _Answering:
         """A context in which the model does not change."""
         return self._answering
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """A context in which the model does not change, for those that come back: predictions have priority.
+
+        A thread that takes a plain lock again at once has it before another that waits for it wakes up.
+        """
+        self._answering.wait_for_none(A_LOOK)
+        with self._lock:
+            yield
 
     @contextmanager
     def learning(self) -> Iterator[None]:
