@@ -72,13 +72,12 @@ def test_options_that_are_none() -> None:
         learner.set_params(target=0.9).partial_fit(X, y, task)
     with pytest.raises(ValueError, match="only change before fit"):
         learner.set_params(target="mean").partial_fit(X, y, task)
-    with pytest.raises(ValueError, match="needs one answer a row"):
-        Guarded(HedgedSharingRegressor(target=LEVELS)).fit(X, y, task)
     with pytest.raises(ValueError, match="several quantiles"):
         HedgedSharingRegressor(target=LEVELS).fit(X, y, task).explain_one(X[0], 0)
-    for mixed in (Guarded(HedgedSharingRegressor(target=0.9)), OutsideForecast(HedgedSharingRegressor(target=0.9))):
-        with pytest.raises(ValueError, match="judges numbers by squared errors"):
-            mixed.fit(X, y, task)
+    for target in (0.9, LEVELS):
+        for wrapper in (Guarded, OutsideForecast):
+            with pytest.raises(ValueError, match="judges numbers by squared errors"):
+                wrapper(HedgedSharingRegressor(target=target)).fit(X, y, task)
 
 
 @pytest.mark.parametrize("delay", [0, 5])

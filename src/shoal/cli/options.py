@@ -243,7 +243,7 @@ class CompareOptions(PassOptions):
     """Options of `shoal compare`."""
 
     learners: Annotated[Names, Parameter(group=LEARNER)] = ()
-    """Names from `shoal learners`, or my_file:MyLearner; settings after colons: OSMTL:C=0.1. [default: five]"""
+    """Names from `shoal learners`, or my_file:MyLearner; settings follow: OSMTL:C=0.1. [default: five ways to share]"""
 
     shuffles: Annotated[int | None, Parameter(group=PROTOCOL, validator=Number(gte=1))] = None
     """Compare over so many random orders of the rows, which must fit into memory, instead of their own order."""

@@ -131,11 +131,11 @@ def progressive_validate(
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
         calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance, for
         learners of quantiles pinball, the mean loss over their levels, and of a single one mae; crps is the score of
-        the distribution that these levels stand for. Beside
-        these balanced_error, matthews, mape, pinball (pinball:0.9 for another level than the median's),
-        poisson_deviance, and every scorer (`sklearn.metrics.get_scorer_names()`) and function (cohen_kappa_score) of
-        scikit-learn, by name or as such; these keep the rows, 24 bytes each, and give a value by task and a mean over
-        tasks for tasks of 100 rows or more. A scorer's errors are negative, as everywhere in scikit-learn.
+        the distribution that these levels stand for. Beside these balanced_error, matthews, mape, pinball (pinball:0.9
+        for another level than the median's), poisson_deviance, and every scorer (`sklearn.metrics.get_scorer_names()`)
+        and function (cohen_kappa_score) of scikit-learn, by name or as such; these keep the rows, 24 bytes
+        each, and give a value by task and a mean over tasks for tasks of 100 rows or more. A
+        scorer's errors are negative, as everywhere in scikit-learn.
     window : int
         Rows of the sliding window of the windowed values.
     delay : int
@@ -428,7 +428,6 @@ class Runner:
         The numbers of the stream's classes, if there may be more than two.
     names : dict
         Column of each feature name of the stream's dict rows; grows with the stream, empty for arrays.
-
     """
 
     def __init__(self, learner: Any, delay: int, classes: Any, class_index: ClassIndex, names: dict[str, int]) -> None:

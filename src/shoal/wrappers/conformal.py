@@ -351,7 +351,7 @@ class Conformal(AroundAnyLearner):
     def new_core(self) -> CoreLike:
         """The thresholds around a core of the estimator."""
         estimator = self.plain
-        inner = inner_core(estimator, Learner, "Conformal", several=True)
+        inner = inner_core(estimator, Learner, "Conformal")
         if isinstance(estimator, Conformal | LabelQuery):
             raise ValueError(f"Conformal goes around the learner itself, got a {type(estimator).__name__}")
         if of_labels(estimator) and not is_probabilistic_kind(estimator):

@@ -14,18 +14,12 @@ from shoal.model.model import Model
 from shoal.model.targets import Targets
 
 
-def inner_core(estimator: Any, kind: type[Learner], wrapper: str, *, several: bool = False) -> CoreLike:
-    """A core that has learned nothing, with the hyper-parameters of an estimator, which stays as it is.
-
-    `several` says whether the wrapper takes estimators that have several answers a row.
-    """
+def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
+    """A core that has learned nothing, with the hyper-parameters of an estimator, which stays as it is."""
     if not isinstance(estimator, kind):
         wanted = "a learner" if kind is Learner else "a classifier"
         raise ValueError(f"{wrapper} needs {wanted} of this library, got {type(estimator).__name__}")
-    core = estimator.new_core()
-    if estimator.answers_several and not several:
-        raise ValueError(f"{wrapper} needs one answer a row, and this {type(estimator).__name__} gives several")
-    return core
+    return estimator.new_core()
 
 
 def mean_core(estimator: Any, wrapper: str) -> CoreLike:

@@ -51,11 +51,12 @@ def choose(
     makers: list[Callable[[], Metric]] = []
     names: list[str] = []
     scorers: dict[str, Scorer] = {}
+    of_levels = partial(QuantileLoss, levels)  # one, whether one of its names is asked for or both
     usual = METRICS[kind] if not levels else OF_QUANTILES[:1] if len(levels) > 1 else OF_QUANTILES
     asked = usual if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
     for metric in asked:
         if levels and metric in QuantileLoss.names:
-            makers.append(partial(QuantileLoss, levels))
+            makers.append(of_levels)
             names.append(metric)
         elif len(levels) > 1:
             raise ValueError(

@@ -4,24 +4,17 @@ Words are log(1 + count), rows have unit norm; one pass, every row predicted bef
 learner may try 30 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
 """
 
-from dataclasses import replace
-
 from shoal.papers import data_sets, pictures
 from shoal.papers.experiment import CONFIDENCE, OF_LABELS, TENTHS, Data, Entrant, Experiment, Metric, Tuning, decades
 from shoal.papers.protocols import progressive
 
-DATA = tuple(
-    replace(data, quick_rows=300)
-    for data in (
-        Data("landmine", data_sets.landmine, {"treatment": "unit", "constant": True}, "landmine"),
-        Data("spam", data_sets.spam, {"treatment": "log-unit"}, "ecml2006_spam"),
-        Data("Enron", data_sets.enron, {"treatment": "log-unit"}, "enron_spam"),
-        Data("MHC-I", data_sets.mhc, {"treatment": "unit", "encoding": "one-hot"}, "mhc1_binding"),
-        Data(
-            "sentiment", data_sets.sentiment, {"treatment": "log-unit"}, "sentiment16_fdu_mtl", quick={"pairs": False}
-        ),
-        Data("jokes", data_sets.jester, {"treatment": "unit"}, "jester5k"),
-    )
+DATA = (
+    Data("landmine", data_sets.landmine, {"treatment": "unit", "constant": True}, "landmine"),
+    Data("spam", data_sets.spam, {"treatment": "log-unit"}, "ecml2006_spam"),
+    Data("Enron", data_sets.enron, {"treatment": "log-unit"}, "enron_spam"),
+    Data("MHC-I", data_sets.mhc, {"treatment": "unit", "encoding": "one-hot"}, "mhc1_binding"),
+    Data("sentiment", data_sets.sentiment, {"treatment": "log-unit"}, "sentiment16_fdu_mtl", quick={"pairs": False}),
+    Data("jokes", data_sets.jester, {"treatment": "unit"}, "jester5k"),
 )
 
 VW_RULES = (*(f"-l {rate}{power}" for power in ("", " --power_t 0") for rate in (0.1, 0.5, 2, 8)), "--coin", "--ftrl")
