@@ -37,6 +37,7 @@ LABELS = {
     "r2": "R²",
     "mape": "MAPE",
     "poisson_deviance": "Poisson",
+    "crps": "CRPS",
 }
 MAIN = ("auc", "rmse")  # the mean over tasks of it judges a run; several classes: that of the error
 ENOUGH = 0.5  # of the rows must be in tasks that count in a mean over tasks, for it to judge a run

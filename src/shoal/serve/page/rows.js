@@ -13,7 +13,7 @@ export function columnsOf(state, words) {
     ["count", "rows", (one) => whole(one.rows)],
     ["error", isNumber ? "error" : "wrong", (one) => share(one.error)],
     ...(state.kind === "binary" && state.has_probabilities ? [["auc", "AUC", (one) => short(one.auc)]] : []),
-    ...(state.has_losses ? [["loss", isNumber ? "squared" : "log-loss", (one) => short(one.loss)], ["beside", state.kind === "multiclass" ? "sure / right" : "forecast / truth", (one) => `${share(one.forecast)} / ${share(one.happened)}`.replace("\u00a0%", "")]] : []),
+    ...(state.has_losses ? [["loss", state.model.quantiles.length ? "pinball" : isNumber ? "squared" : "log-loss", (one) => short(one.loss)], ["beside", state.kind === "multiclass" ? "sure / right" : "forecast / truth", (one) => `${share(one.forecast)} / ${share(one.happened)}`.replace("\u00a0%", "")]] : []),
     ["trend", "trend", (one) => trend(one.trend)],
   ];
 }
