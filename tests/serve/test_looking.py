@@ -44,7 +44,7 @@ def test_predictions_are_answered_while_tasks_are_compared(
 ) -> None:
     """Few tasks are compared at a time, and the model is free in between."""
     compared, answered = list[int](), list[Any]()
-    contributions, answering = Core.contributions, Turns.answering
+    contributions, looking = Core.contributions, Turns.looking
 
     def counted(core: Core, tasks: Any, *features: Any) -> Any:
         compared.append(len(tasks))
@@ -54,14 +54,14 @@ def test_predictions_are_answered_while_tasks_are_compared(
 
         @contextmanager
         def then_predict(turns: Turns) -> Iterator[None]:
-            with answering(turns):
+            with looking(turns):
                 yield
-            monkeypatch.setattr(Turns, "answering", answering)
+            monkeypatch.setattr(Turns, "looking", looking)
             answered.append(predict_one(engine, ROW, wait=False))
-            monkeypatch.setattr(Turns, "answering", then_predict)
+            monkeypatch.setattr(Turns, "looking", then_predict)
 
         monkeypatch.setattr(Core, "contributions", counted)
-        monkeypatch.setattr(Turns, "answering", then_predict)
+        monkeypatch.setattr(Turns, "looking", then_predict)
         similar = engine.task("shop 7")["similar"]
         monkeypatch.undo()
     assert len(similar) == 5
