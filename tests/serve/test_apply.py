@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from shoal import HedgedSharing, MultiClass
 from shoal.model.core import Core
 from shoal.serve import apply
 from shoal.serve.apply import Fold, Group, Turns
+from shoal.serve.learner_thread import STOPPED, LearnerThread, Rhythm
 from shoal.serve.served_model import ServedModel
 
 
@@ -110,3 +114,18 @@ def test_a_long_look_gives_way_to_predictions(monkeypatch: pytest.MonkeyPatch) -
         order.append("second piece")
     waiting.join()
     assert order == ["first piece", "prediction", "second piece"]
+
+
+def test_who_waits_for_groups_is_told_that_learning_stopped() -> None:
+    """The one that fails, those behind it, and those that come later."""
+    fold: Any = SimpleNamespace(rows=0, position=0, forgotten=0, apply=Mock(side_effect=MemoryError))
+    learning = LearnerThread(fold, 0, fold, Rhythm(), fold, print)
+    waits: list[Future[None]] = [Future() for _ in range(3)]
+    groups = [Group(i, np.empty(0), None, "u1", learned=one) for i, one in enumerate(waits, 1)]
+    learning.put(groups[0])
+    learning.put(Group(2, np.zeros(1), None))
+    learning.put(groups[1])
+    learning.start()
+    learning.join()
+    learning.put(groups[2])
+    assert [str(one.exception(timeout=0)) for one in waits] == [STOPPED] * 3

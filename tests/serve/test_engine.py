@@ -240,7 +240,6 @@ def test_a_forgotten_task_is_gone_from_everything(model: Path, tmp_path: Path) -
         answers = engine.predict(rows(asked[:20])).result()
         assert "u1" in engine.tasks()
         position = engine.forget("u1").result().position
-        assert engine.wait_until_learned(position, timeout=30)
         assert "u1" not in engine.tasks()
         log = Log(url(engine))
         for _ in range(500):  # the next snapshot is written by another process, then the records go

@@ -324,9 +324,10 @@ class Model:
         if task not in self.tasks.column:
             raise ValueError(f"no task {task!r} in this model")
         with aside():
-            left = TaskIndex(other for other in self.tasks.ids if other != task)
+            k, ids = self.tasks.column[task], self.tasks.ids
+            left = TaskIndex(ids[:k] + ids[k + 1 :])
         old = self.core.state  # given back when readers have had their turn
-        self.core.leave(self.tasks.column[task], len(self.tasks))
+        self.core.leave(k, len(ids))
         self.tasks = left
         with aside():
             del old

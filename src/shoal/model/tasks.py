@@ -96,7 +96,8 @@ class TaskIndex:
     """Task ids in the order of their columns."""
 
     def __init__(self, ids: Iterable[Hashable] = ()) -> None:
-        self.column = {task: k for k, task in enumerate(ids)}
+        ids = list(ids)
+        self.column = dict(zip(ids, range(len(ids)), strict=True))
         self._counted = np.arange(len(self.column))
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -44,6 +45,7 @@ class Group(NamedTuple):
     candidate: Checked | None = None  # what the candidate can read of the rows
     change: Change | None = None
     models: Models | None = None  # after the change
+    learned: Future[None] | None = None  # done when the model has it
 
     @property
     def rows(self) -> int:

@@ -185,7 +185,7 @@ class Service(Protocol):
         ...
 
     def forget(self, task: str) -> Future[Receipt]:
-        """Forget a task: in the model at its position in the log, in snapshots and records soon after."""
+        """Forget a task; done when the model has forgotten it. Snapshots and records do soon after."""
         ...
 
     def new_file(self) -> Path:

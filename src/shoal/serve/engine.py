@@ -26,7 +26,7 @@ from shoal.serve.answers import Answers, rehearse
 from shoal.serve.apply import Fold
 from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, Learn, Wait, now, without_ids
 from shoal.serve.late_labels import first_request, new_request, prediction_id, with_ids
-from shoal.serve.learner_thread import LearnerThread, Rhythm
+from shoal.serve.learner_thread import STOPPED, LearnerThread, Rhythm
 from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting, lock
 from shoal.serve.log_writer import LogWriter
@@ -236,8 +236,8 @@ class Engine:
         """Forget a task.
 
         From its position in the log on, its rows among those that wait for labels count as blank; they are blanked
-        before this is done, or by the next start. The model forgets it at that position and then begins a snapshot;
-        once that is written, older snapshots and records are deleted.
+        before this is done, or by the next start. The model forgets it at that position, before this is done, and then
+        begins a snapshot; once that is written, older snapshots and records are deleted.
         """
         self._refuse_if_in_trouble()
         self._answers.forget(task)
@@ -483,7 +483,7 @@ class Engine:
         """Why nothing is answered; empty if all is well."""
         if self._closed:
             return "the service ends"
-        return "" if self._learner.failure is None else "learning has stopped; see the server's log"
+        return "" if self._learner.failure is None else STOPPED
 
     def _refuse_if_closed(self) -> None:
         if said := self._no_service:

@@ -5,15 +5,18 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from shoal.serve import snapshots
 from shoal.serve.apply import Fold, Group
+from shoal.serve.contract import Unavailable
 from shoal.serve.snapshots import Context, Snapshots, Writing, save_models
 
 logger = logging.getLogger("shoal")
 POLL_SECONDS = 0.2
+STOPPED = "learning has stopped; see the server's log"
 PAUSE_SECONDS = 60.0  # after a failed snapshot, which is a line in the log
 
 
@@ -67,6 +70,8 @@ class LearnerThread(threading.Thread):
         with self._counting:
             self.backlog += group.rows
         self._inbox.put(group)
+        if self.failure is not None:
+            self._refuse_rest()
 
     def stop(self) -> None:
         """Learn all queued groups, then end."""
@@ -74,6 +79,7 @@ class LearnerThread(threading.Thread):
         self.join()
 
     def run(self) -> None:
+        group: Group | None = None
         try:
             while True:
                 try:
@@ -86,10 +92,24 @@ class LearnerThread(threading.Thread):
                 self._fold.apply(group)
                 with self._counting:
                     self.backlog -= group.rows
+                if group.learned is not None:
+                    group.learned.set_result(None)
                 self._snapshot()
         except BaseException as error:  # the model and the log differ now: serve no more
             logger.exception("learning has stopped")
             self.failure = error
+            self._refuse(group)
+            self._refuse_rest()
+
+    def _refuse_rest(self) -> None:
+        """Tell who waits for groups in the queue that they are not learned."""
+        with suppress(queue.Empty):
+            while True:
+                self._refuse(self._inbox.get_nowait())
+
+    def _refuse(self, group: Group | None) -> None:
+        if group is not None and group.learned is not None and not group.learned.done():
+            group.learned.set_exception(Unavailable(STOPPED))
 
     # ---- snapshots -------------------------------------------------------------------------------------------
 

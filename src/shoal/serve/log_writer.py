@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeGuard
 
@@ -46,6 +47,22 @@ class Admitted(NamedTuple):
     predicted: Sequence[float] = ()  # the times of these predictions
 
 
+class Forgets(NamedTuple):
+    """A command whose task the log forgets."""
+
+    command: Command
+    answer: Any
+    learned: Future[None]  # done when the model has forgotten it
+
+    def finish(self, learned: Future[None]) -> None:
+        """Complete the command as the model's part ended."""
+        error = learned.exception()
+        if error is None:
+            done(self.command, self.answer)
+        else:
+            fail(self.command, error)
+
+
 class LogWriter(threading.Thread):
     """The thread.
 
@@ -75,8 +92,8 @@ class LogWriter(threading.Thread):
         self._held: list[Command] = []  # for the next commit
         self._trouble, self._next_line, self._said = "", 0.0, False
         self._room = 0  # bytes of the last batch
-        # Whose waiting rows are still to be blanked, and whom to answer then; not those of a process that was killed.
-        self._forgetting: dict[Forgotten, tuple[Command, Any] | None] = dict.fromkeys(log.forgotten())
+        # Whose waiting rows are still to be blanked, and whom to answer then; nobody, if that process was killed.
+        self._forgetting: dict[Forgotten, Forgets | None] = dict.fromkeys(log.forgotten())
         self._steps: Iterator[None] | None = None  # of the first of them
         self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
@@ -118,13 +135,13 @@ class LogWriter(threading.Thread):
             self._steps = None
             del self._forgetting[gone]
             if asked is not None:
-                fail(asked[0], error)
+                fail(asked.command, error)
             return
         if is_done:
             self._steps = None
             del self._forgetting[gone]
             if asked is not None:
-                done(*asked)
+                asked.learned.add_done_callback(asked.finish)
 
     @property
     def _blanks(self) -> bool:
@@ -159,7 +176,7 @@ class LogWriter(threading.Thread):
             if self._blanks and not self._trouble:
                 self._blank_some()
         for asked in filter(None, self._forgetting.values()):
-            fail(asked[0], Unavailable("the task is forgotten; the next start blanks its waiting rows"))
+            fail(asked.command, Unavailable("the task is forgotten; the next start blanks its waiting rows"))
 
     def _take(self) -> list[Command]:
         """The commands of the next commit; none after `stop`."""
@@ -223,7 +240,8 @@ class LogWriter(threading.Thread):
                 self._fold.head = group.models
             self._hand_on(group)
         for gone in batch.forgotten:  # which is alone
-            self._forgetting[gone] = (admitted[0].command, admitted[0].answer)
+            assert groups[0].learned is not None
+            self._forgetting[gone] = Forgets(admitted[0].command, admitted[0].answer, groups[0].learned)
         self._acknowledge(admitted, commands)
         for command in commands:
             if isinstance(command, Chore):
@@ -344,7 +362,7 @@ class LogWriter(threading.Thread):
             if not (head.knows_task(task) or command.replaced or task in self._limits.coming):
                 fail(command, UnknownTask(f"there is no task {task!r}"))
                 return None
-            return Group(last, np.empty(0), None, task)
+            return Group(last, np.empty(0), None, task, learned=Future())
         if isinstance(command, Alter):
             if command.part is not None and self._fold.files is not None:
                 self._fold.files.take(command.part, command.change)

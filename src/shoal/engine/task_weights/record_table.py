@@ -1,6 +1,6 @@
 """A record of several numbers for each (task, feature) pair that has occurred.
 
-Records lie in the order in which their pairs came, without gaps, and never move: the pair's slot tells where.
+Records lie without gaps, and move only when a task is removed: the pair's slot tells where.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -152,13 +152,16 @@ def _put_places(starts: IntArray, features: IndexArray, tables: hash_table.Table
 
 
 def remove(pairs: Records, task: int) -> None:
-    """Empty a task's table; the other records close up."""
-    stays = np.ones(pairs.used[0], bool)
-    stays[hash_table.of_task(pairs.tables, task)[1]] = False
+    """Empty a task's table; the last records take the places of its own."""
+    used, gone = int(pairs.used[0]), np.sort(hash_table.of_task(pairs.tables, task)[1])
     _tables.without_task(pairs.tables, task)
-    place, groups = np.cumsum(stays) - 1, pairs.tables.words.reshape(-1, hash_table.WORDS)[: pairs.tables.used[0]]
-    groups[:, hash_table.PLACES :] = place[groups[:, hash_table.PLACES :]]  # of a free slot: NOWHERE, as before
-    n_left = int(place[-1]) + 1
-    pairs.records[:n_left] = pairs.records[: pairs.used[0]][stays]
-    pairs.records[n_left : pairs.used[0]] = 0.0
-    pairs.used[0] = n_left
+    left = used - len(gone)
+    moved = np.setdiff1d(np.arange(left, used), gone)
+    to = np.full(used - left, NOWHERE)
+    to[moved - left] = gone[gone < left]
+    places = pairs.tables.words.reshape(-1, hash_table.WORDS)[: pairs.tables.used[0], hash_table.PLACES :]
+    slots = np.nonzero(places >= left)
+    places[slots] = to[places[slots] - left]
+    pairs.records[gone[gone < left]] = pairs.records[moved]
+    pairs.records[left:used] = 0.0
+    pairs.used[0] = left
