@@ -36,7 +36,9 @@ def check_coverage(learner: Any, coverage: float | None, model: str) -> None:
     if coverage is None or (isinstance(learner, Conformal) and learner.coverage == coverage):
         return
     if isinstance(learner, Conformal):
-        raise ValueError(f"the intervals of {model} are of {learner.coverage:g}: leave out --interval, or learn anew")
+        raise ValueError(
+            f"the intervals of {model} have coverage {learner.coverage:g}: leave out --interval, or learn anew"
+        )
     raise ValueError(f"{model} was learned without intervals: shoal run --interval {coverage:g} learns them from rows")
 
 

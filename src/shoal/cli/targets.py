@@ -44,7 +44,7 @@ def with_target(learner: Any, words: Sequence[str], title: str, loaded: str | No
     for wrapper in wrappers_of(learner):
         plain = wrapper.plain
     if not isinstance(plain, Learner) or "target" not in plain.get_params(deep=False):
-        raise ValueError(f"--target is of HedgedSharingRegressor: {type(plain).__name__} has none")
+        raise ValueError(f"--target is a parameter of HedgedSharingRegressor; {type(plain).__name__} has none")
     wanted = clone(plain).set_params(target=target)
     if loaded is None:
         return wanted

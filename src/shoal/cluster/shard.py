@@ -85,7 +85,7 @@ class Shard:
 
     def _expect(self, number: int) -> None:
         if number != self._done:
-            raise OutOfStep(f"done is command {self._done}, not {number}")
+            raise OutOfStep(f"command {number} is asked for, but the last one done is {self._done}")
 
     # ---- commands ----------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Retraining:
         if hasattr(estimator, "check_parameters"):
             estimator.check_parameters()
         if hasattr(estimator, "named_tasks") and estimator.named_tasks():
-            raise ValueError("Periodic numbers the tasks for its estimator, which cannot name them by a given relation")
+            raise ValueError("the estimator gets numbers of tasks, so that its relation cannot name them")
         self.estimator, self.every, self.window = estimator, params.every, params.window
         self.no_weights: str = getattr(estimator, "no_weights", "")
         if not self.no_weights and not has_fit_parameter(estimator, "sample_weight"):

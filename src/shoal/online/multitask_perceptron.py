@@ -268,7 +268,7 @@ def parameters(allowed: dict[str, int]) -> dict[str, Reader]:
 
 def _squared(loss: Any) -> int:
     if loss != "squared":
-        raise ValueError(f"with relation='auto' or eta='auto' models are weighed by loss='squared', got {loss!r}")
+        raise ValueError(f"relation='auto' and eta='auto' need loss='squared', got {loss!r}")
     return losses.SQUARED
 
 
@@ -335,7 +335,7 @@ class _Multitask(WeightedLearner, Related):
     def shares_(self) -> dict[tuple[float, float], float]:
         """With "auto" the Bayes weight of each pair (b, eta), the largest first; b of "pairwise" is that of now."""
         if not self._is_mixture:
-            raise AttributeError("shares_ are there with relation='auto' or eta='auto'")
+            raise AttributeError("shares_ needs relation='auto' or eta='auto'")
         state, setup = self._state("shares_"), self._setup()
         b = np.full_like(setup.settings.b, len(self.tasks_)) if setup.settings.b_is_n_tasks else setup.settings.b
         pairs = zip(b.tolist(), setup.settings.eta.tolist(), strict=True)
@@ -358,7 +358,7 @@ class _Multitask(WeightedLearner, Related):
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) the weights w_i."""
         if self._is_mixture:
-            raise AttributeError("a mixture of several models, with relation='auto' or eta='auto', has no one coef_")
+            raise AttributeError("a mixture of several models, with relation='auto' or eta='auto', has no single coef_")
         state, settings = self._state("coef_"), self._setup().settings
         n_tasks, d = len(self.tasks_), self.n_features_in_
         if isinstance(state, GivenState):

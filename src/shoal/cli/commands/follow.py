@@ -95,7 +95,7 @@ def _check(follow: FollowOptions, rows: RowOptions, begun: dict[str, Any] | None
     ]
     if not is_new and other:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in other)
-        raise ValueError(f"the model knows how rows are read, and not so: leave out {names}")
+        raise ValueError(f"the model says how its rows are read: leave out {names}")
 
 
 def _plain(value: Any) -> Any:

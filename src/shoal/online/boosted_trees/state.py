@@ -205,7 +205,7 @@ def check(packed: Packed, n_tasks: int) -> None:
     if counters[STORED] != n or n > BUFFER + SPARE or counters[NEXT] >= BUFFER + SPARE:
         raise ValueError("its trees' rows are not as many as they say")
     if n < BUFFER + SPARE and counters[NEXT] != n:
-        raise ValueError("its trees' next row has no place")
+        raise ValueError("the place of its trees' next row is out of range")
     if ((sizes < FIRST_COLUMN) | (sizes > n_columns)).any():
         raise ValueError("its trees have more columns than there are")
     step = int(counters[STEP])
@@ -216,7 +216,7 @@ def check(packed: Packed, n_tasks: int) -> None:
         and counters[BEGIN] < max(n, 1)
         and (packed.frozen[1] > 0.0).all()
     ):
-        raise ValueError("the training of its trees is at no step")
+        raise ValueError("the step of its trees' training is out of range")
     if (packed.codes >= N_CODES).any() or (packed.task < 0).any() or (packed.task >= n_tasks).any():
         raise ValueError("codes or tasks of its trees' rows are out of range")
     places, splits = packed.tasks.places, np.arange(N_LEAVES - 1)
@@ -225,4 +225,4 @@ def check(packed: Packed, n_tasks: int) -> None:
     if (packed.column < -1).any() or (packed.column >= sizes[:, None, None]).any():
         raise ValueError("columns of its trees' splits are out of range")
     if (packed.parent < 0).any() or (packed.parent > splits).any():
-        raise ValueError("its trees split leaves that they have not got")
+        raise ValueError("its trees split leaves that do not exist")

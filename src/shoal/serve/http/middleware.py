@@ -196,14 +196,14 @@ class Hosts(Layer):
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) > 1:
-            raise HttpProblem(400, "the head names two hosts")
+            raise HttpProblem(400, "the request has two Host headers")
         if self._is_local_only and not is_local(hosts[0] if hosts else b""):
             raise HttpProblem(421, "without tokens this service answers to localhost, 127.0.0.1 and [::1] only")
         origin = _header(scope, b"origin")
         if self._is_local_only and origin and scope["method"] != "GET":
             is_own = origin.partition(b"://")[2] == hosts[0]
             if not is_own and origin.decode("latin-1") not in self._api.origins:
-                raise HttpProblem(403, "a page of another site asks; --origins lists those that may")
+                raise HttpProblem(403, "a page of another site sent the request; --origins lists the sites that may")
         return self._app(scope, receive, send)
 
 
@@ -219,7 +219,7 @@ class Tokens(Layer):
             if found == OPEN:
                 raise HttpProblem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
             if found < needed:
-                raise HttpProblem(403, "this token's scope does not reach here")
+                raise HttpProblem(403, "this token's scope does not allow this request")
         return self._app(scope, receive, send)
 
 
