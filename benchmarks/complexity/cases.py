@@ -50,6 +50,7 @@ CASES = {
     "LocalGlobalGaussian diagonal": Case(lambda: shoal.LocalGlobalGaussian(covariance="diagonal"), FLAT),
     "Conformal": Case(lambda: shoal.Conformal(shoal.PassiveAggressiveRegressor()), FLAT),
     "OutsideForecast": Case(lambda: shoal.OutsideForecast(shoal.MultitaskPerceptron(), columns=[0]), FLAT),
+    "Hierarchy": Case(lambda: shoal.Hierarchy(shoal.MultitaskPerceptron()), FLAT, "twice"),
     "Guarded": Case(lambda: shoal.Guarded(shoal.MultitaskPerceptron()), FLAT, "twice"),
     "LabelQuery": Case(
         lambda: shoal.LabelQuery(shoal.PassiveAggressive(), b=1.0, random_state=0), FLAT, "and 10 to 20 us a round"

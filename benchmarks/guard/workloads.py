@@ -23,6 +23,7 @@ ONLINE: dict[str, Callable[[], Learner]] = {
     "CollaborativePA": shoal.CollaborativePA,
     "Conformal": lambda: shoal.Conformal(shoal.MultitaskRegressor(eta=0.02)),
     "OutsideForecast": lambda: shoal.OutsideForecast(shoal.MultitaskPerceptron(loss="logistic"), columns=[0]),
+    "Hierarchy": lambda: shoal.Hierarchy(shoal.MultitaskPerceptron(loss="logistic")),
     "Guarded": lambda: shoal.Guarded(shoal.MultitaskPerceptron(loss="logistic")),
     "HedgedSharing": shoal.HedgedSharing,
     "HedgedSharingRegressor": shoal.HedgedSharingRegressor,

@@ -39,6 +39,7 @@ from .tabular.estimators import TabularRegressor as TabularRegressor
 from .tabular.loading import load as load
 from .wrappers.conformal import Conformal as Conformal
 from .wrappers.guarded import Guarded as Guarded
+from .wrappers.hierarchy import Hierarchy as Hierarchy
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
 from .wrappers.outside_forecast import OutsideForecast as OutsideForecast
@@ -58,6 +59,7 @@ __all__ = [
     "Guarded",
     "HedgedSharing",
     "HedgedSharingRegressor",
+    "Hierarchy",
     "IndependentTasks",
     "KernelPerceptron",
     "LabelQuery",

@@ -420,6 +420,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         model.tasks, model.features = known.tasks, known.features
         model.labels = self.targets.from_header(known.labels)
         model.core.expect_labels(model.labels)
+        if model.core.groups is not None:
+            model.core.groups.name(0, known.tasks.ids)
         persistence.take(model.core, arrays, Size(len(known.tasks), known.features.count))
         self._keep(model)
 

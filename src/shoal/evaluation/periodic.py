@@ -24,6 +24,7 @@ from shoal.learner import Classifier, Regressor, WeightedLearner, available_if
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import Parts, parts_of_linear
+from shoal.model.groups import Groups
 from shoal.model.parameters import from_keywords, optional, read, whole
 from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
@@ -46,6 +47,7 @@ class Retraining:
 
     simultaneous = False
     may_fail = True  # training may
+    groups: Groups | None = None
 
     def __init__(self, estimator: Any, values: dict[str, Any]) -> None:
         self.named_tasks: list[Any] = []

@@ -15,6 +15,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
 from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State, as_it_is
 from shoal.model.explanations import Parts, parts_of_linear
+from shoal.model.groups import Groups
 from shoal.model.growth import aside
 from shoal.model.parameters import read
 from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
@@ -33,6 +34,10 @@ class CoreLike(Protocol):
     simultaneous: bool
     named_tasks: list[Any]
     may_fail: bool  # may learning valid rows raise?
+
+    @property
+    def groups(self) -> Groups | None:
+        """The groups of tasks, if it learns by group, too: then rows of unseen tasks tell their group."""
 
     @property
     def no_weights(self) -> str:
@@ -94,6 +99,8 @@ class CoreLike(Protocol):
 
 class Core:
     """An algorithm with its hyper-parameters and its state."""
+
+    groups: Groups | None = None
 
     def __init__(self, algorithm: Algorithm[Any], values: Mapping[str, Any]) -> None:
         params = read(algorithm.parameters, values)

@@ -14,7 +14,7 @@ class CoreAround:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
-        self.no_weights = inner.no_weights
+        self.no_weights, self.groups = inner.no_weights, inner.groups
 
     @property
     def state(self) -> Any:

@@ -122,6 +122,25 @@ def parts_of_linear(
     return Parts(from_all * x, (both - from_all) * x)
 
 
+def decisions_of(parts: Parts) -> FloatArray:
+    """(tasks,) the decisions that the contributions add up to."""
+    pairs = float(parts.pairs_shared.sum() + parts.pairs_own.sum())
+    return np.asarray((parts.shared + parts.own).sum(axis=1) + pairs)
+
+
+def between(u: FloatArray, first: Parts, second: Parts) -> Parts:
+    """u of the one and 1 - u of the other; pairs are of one row."""
+    row, v = u[:, None], float(u[0])
+    shared, own = row * first.shared + (1.0 - row) * second.shared, row * first.own + (1.0 - row) * second.own
+    place = {pair: i for i, pair in enumerate(dict.fromkeys([*first.pairs, *second.pairs]))}
+    pairs = np.zeros((2, len(place)))
+    for share, parts in ((v, first), (1.0 - v, second)):
+        at = [place[pair] for pair in parts.pairs]
+        np.add.at(pairs[0], at, share * parts.pairs_shared)
+        np.add.at(pairs[1], at, share * parts.pairs_own)
+    return Parts(shared, own, second.spread if first.spread is None else first.spread, [*place], *pairs)
+
+
 def _alone(decide: Decide, tasks: IntArray, features: IndexArray) -> FloatArray:
     """(tasks, 1 + features) decisions of the empty row, and how much more a 1 in one feature is."""
     n = 1 + len(features)

@@ -75,8 +75,9 @@ class Model:
         columns, new = self.tasks.encode(task, table.n_rows)
         self._refuse_unnamed(new)
         starts = form_rounds(columns, len(self.tasks) + len(new), rounds, simultaneous=self.core.simultaneous)
-        columns, new = without_weightless(columns, new, len(self.tasks), weights)
-        return Admitted(table.rounds(columns, targets, starts, weights), new, features, labels)
+        learned, entering = without_weightless(columns, new, len(self.tasks), weights)
+        self._tell_groups(learned, columns, new, entering)
+        return Admitted(table.rounds(learned, targets, starts, weights), entering, features, labels)
 
     def refusal_of_weights(self) -> str:
         """Why rows cannot have weights, and what else to do, or ""."""
@@ -101,6 +102,7 @@ class Model:
         """Know the input's tasks, features and labels; `declare`: its tasks exist before its first row."""
         n_before, is_new = len(self.tasks), self.core.state is None
         n_tasks = n_before + len(admitted.new_tasks)
+        self._name_groups(admitted.new_tasks)
         self.core.reserve(n_tasks, admitted.features.count)
         self.know(admitted)
         n_declared = n_tasks if declare else n_before if is_new else 0
@@ -237,7 +239,11 @@ class Model:
     def _rows(self, table: Table, task: Any) -> Rounds:
         self.features.admit(table, self.name)
         self._refuse_no_task(task)
-        columns = self.tasks.look_up(task, table.n_rows)
+        columns, unseen = self.tasks.encode(task, table.n_rows)
+        if unseen:
+            given = columns.copy()
+            columns[columns >= len(self.tasks)] = -1
+            self._tell_groups(columns, given, unseen)
         return table.rounds(columns, NO_OUT, np.arange(table.n_rows + 1) if not table.validated else ONE_ROUND)
 
     # ---- one example -------------------------------------------------------------------------------------
@@ -288,12 +294,11 @@ class Model:
         else:
             table = self.features.stack([x])[0]
         self._refuse_no_task(task)
-        column = np.array([self.tasks.column.get(task, -1)])
-        return table.rounds(column, np.zeros(1), ONE_ROUND)
+        return table.rounds(self._columns_of([task]), np.zeros(1), ONE_ROUND)
 
     def sparse_rows(self, rows: Sequence[tuple[IndexArray, FloatArray]], tasks: Sequence[Hashable]) -> Rounds:
         """Valid rows to decide, columns in increasing order; those that the model does not know are left out."""
-        n, count, column = len(rows), self.features.count, self.tasks.column
+        n, count = len(rows), self.features.count
         indices, values = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         indptr = np.zeros(n + 1, np.int64)
         np.cumsum([len(row[0]) for row in rows], out=indptr[1:])
@@ -301,8 +306,7 @@ class Model:
             known = indices < count
             indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
             indices, values = indices[known], values[known]
-        of_tasks = np.array([column.get(task, -1) for task in tasks])
-        return Rounds(0, indptr, indices, values, of_tasks, np.zeros(n), np.arange(n + 1), NO_WEIGHT)
+        return Rounds(0, indptr, indices, values, self._columns_of(tasks), np.zeros(n), np.arange(n + 1), NO_WEIGHT)
 
     # ---- tasks and features ------------------------------------------------------------------------------
 
@@ -311,6 +315,7 @@ class Model:
         ids = list(ids)
         _, new = self.tasks.encode(ids, len(ids))
         self._refuse_unnamed(new)
+        self._name_groups(new)
         if self.is_fitted:
             self.core.reserve(len(self.tasks) + len(new), self.features.count)
         self.tasks.add(new)
@@ -331,6 +336,32 @@ class Model:
         self.tasks = left
         with aside():
             del old
+
+    def _columns_of(self, tasks: Sequence[Hashable]) -> IntArray:
+        """(n,) the columns of rows' tasks; of unseen ones -1, or what tells their group."""
+        columns = np.array([self.tasks.column.get(task, -1) for task in tasks])
+        if self.core.groups is not None:
+            left = np.flatnonzero(columns < 0)
+            columns[left] = self.core.groups.unseen([tasks[row] for row in left.tolist()])
+        return columns
+
+    def _tell_groups(self, columns: IntArray, given: IntArray, new: list[Any], entering: Sequence[Any] = ()) -> None:
+        """Rows of new tasks whose column is -1 tell their group, where the core learns by group.
+
+        Parameters
+        ----------
+        columns : (n,) to be changed
+        given : (n,) columns as `TaskIndex.encode` gives them
+        entering : those of the new tasks that will be known next
+        """
+        if self.core.groups is not None and new:
+            left = columns < 0
+            columns[left] = self.core.groups.unseen(new, entering)[given[left] - len(self.tasks)]
+
+    def _name_groups(self, new: list[Any]) -> None:
+        """Tell the ids of new tasks to a core that learns by group."""
+        if self.core.groups is not None and new:
+            self.core.groups.name(len(self.tasks), new)
 
     def add_features(self, more: Iterable[Hashable] | int) -> None:
         """Let rows have more features from now on."""

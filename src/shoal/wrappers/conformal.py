@@ -185,11 +185,12 @@ class ConformalCore(CoreAround):
         self.shared, self.first, self.own = np.zeros(2), np.zeros(FIRST), np.zeros((0, 3))
 
     def thresholds(self, task: IntArray) -> FloatArray:
-        """q of rows of these tasks, -1 for an unseen one; infinity before the first 50 rows."""
+        """q of rows of these tasks, below 0 for an unseen one; infinity before the first 50 rows."""
         if self.shared[ROWS] < FIRST:
             return np.full(len(task), np.inf)
         offsets = np.append(self.own[:, OFFSET], 0.0)
-        return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(task < len(self.own), task, -1)]))
+        known = (task >= 0) & (task < len(self.own))
+        return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(known, task, -1)]))
 
     def learn_all(self, rounds: Rounds, out: FloatArray, thresholds: FloatArray = NONE) -> Learned:
         """Learn rounds; what was decided before each, and in `thresholds` those before each."""

@@ -32,7 +32,8 @@ from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.core_around import with_room, without_task
-from shoal.model.explanations import Parts, SimilarTask, bare
+from shoal.model.explanations import Parts, SimilarTask, bare, between, decisions_of
+from shoal.model.groups import Groups
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
@@ -201,6 +202,8 @@ def _new_mixing(n_tasks: int) -> Mixing:
 class GuardedCore:
     """A core that shares and one that does not, and the mixing of their answers."""
 
+    groups: Groups | None = None
+
     def __init__(self, cores: list[CoreLike], values: dict[str, Any], *, regression: bool, calibrates: bool) -> None:
         params = read(PARAMETERS, values)
         self.cores = cores
@@ -267,21 +270,21 @@ class GuardedCore:
         `values`, u is the task's trust.
         """
         both = [bare(core).contributions(tasks, features, values) for core in self.cores]
-        sharing, alone = map(_sums, both)
+        sharing, alone = map(decisions_of, both)
         if self.settings.calibrates:
             both = [_calibrated(parts, c) for parts, c in zip(both, self.mixing.calibrations, strict=True)]
-        f1, f0 = map(_sums, both)
+        f1, f0 = map(decisions_of, both)
         log_odds = np.where(tasks >= 0, self.mixing.own[np.maximum(tasks, 0), LOG_ODDS], 0.0)
         u = self.trust(log_odds)
         if values is None:
-            return _between(u, *both)
+            return between(u, *both)
         answers = np.empty(len(tasks))
         decide_mixed(sharing, alone, tasks, self.settings, self.mixing, answers)
         if not self.settings.regression:
             apart = f1 != f0
             u[apart] = np.clip((answers - f0)[apart] / (f1 - f0)[apart], 0.0, 1.0)
-        found = _between(u, *both)
-        found.shared[:, 0] += answers - _sums(found)  # forecasts are kept within bounds
+        found = between(u, *both)
+        found.shared[:, 0] += answers - decisions_of(found)  # forecasts are kept within bounds
         return found
 
     def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
@@ -349,12 +352,6 @@ class GuardedCore:
         self.mixing = mixing
 
 
-def _sums(parts: Parts) -> FloatArray:
-    """(tasks,) the decisions that the contributions add up to."""
-    pairs = float(parts.pairs_shared.sum() + parts.pairs_own.sum())
-    return np.asarray((parts.shared + parts.own).sum(axis=1) + pairs)
-
-
 def _calibrated(parts: Parts, c: FloatArray) -> Parts:
     """Contributions to the logit of a margin: see `probability`."""
     scale = c[SLOPE] / math.sqrt(c[SQUARES] / c[ROWS]) if c[SQUARES] > 0.0 else 0.0
@@ -366,19 +363,6 @@ def _calibrated(parts: Parts, c: FloatArray) -> Parts:
         pairs_shared=parts.pairs_shared * scale,
         pairs_own=parts.pairs_own * scale,
     )
-
-
-def _between(u: FloatArray, first: Parts, second: Parts) -> Parts:
-    """u of the one and 1 - u of the other; pairs are of one row."""
-    row, v = u[:, None], float(u[0])
-    shared, own = row * first.shared + (1.0 - row) * second.shared, row * first.own + (1.0 - row) * second.own
-    place = {pair: i for i, pair in enumerate(dict.fromkeys([*first.pairs, *second.pairs]))}
-    pairs = np.zeros((2, len(place)))
-    for share, parts in ((v, first), (1.0 - v, second)):
-        at = [place[pair] for pair in parts.pairs]
-        np.add.at(pairs[0], at, share * parts.pairs_shared)
-        np.add.at(pairs[1], at, share * parts.pairs_own)
-    return Parts(shared, own, second.spread if first.spread is None else first.spread, [*place], *pairs)
 
 
 @from_keywords

@@ -12,6 +12,7 @@ from shoal.learner import Learner, WeightedLearner, available_if, log_probabilit
 from shoal.model.core import CoreLike
 from shoal.model.model import Model
 from shoal.model.targets import Targets
+from shoal.model.tasks import TaskIndex
 
 
 def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
@@ -30,10 +31,12 @@ def mean_core(estimator: Any, wrapper: str) -> CoreLike:
     return core
 
 
-def seen_through(estimator: Learner, outer: Model, core: CoreLike, labels: Any = None) -> Learner:
+def seen_through(
+    estimator: Learner, outer: Model, core: CoreLike, labels: Any = None, tasks: TaskIndex | None = None
+) -> Learner:
     """A learner like the estimator over a core that learned within another one: a view, with the same arrays."""
     model = Model(core, estimator.targets, type(estimator).__name__)
-    model.tasks, model.features, model.labels = outer.tasks, outer.features, labels or outer.labels
+    model.tasks, model.features, model.labels = tasks or outer.tasks, outer.features, labels or outer.labels
     return view(estimator, model)
 
 

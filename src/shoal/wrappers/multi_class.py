@@ -31,6 +31,7 @@ from shoal.learner import (
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.groups import Groups
 from shoal.model.growth import stepping_aside
 from shoal.model.parameters import from_keywords
 from shoal.model.targets import Classes, ManyLabels
@@ -43,6 +44,8 @@ SIGNS = label_codes.declared([-1.0, 1.0])
 
 class OneAgainstRest:
     """A core a class, in the order in which classes came, and one that has learned -1 on every row."""
+
+    groups: Groups | None = None
 
     def __init__(self, rest: CoreLike) -> None:
         self.rest = rest

@@ -299,6 +299,23 @@ def new_stacking(n: int, n_tasks: int) -> Stacking:
     return Stacking(np.zeros((n_tasks, 1 + n)), np.full(n, 1.0 / n), regression, np.eye(1 + n), numbers)
 
 
+def new_scratch(n: int) -> Scratch:
+    """Of n forecasts."""
+    return Scratch(np.empty(1 + n), np.empty(n), np.empty(1 + n), np.empty(2), np.full(n, 1.0 / n))
+
+
+def check_stacking(learned: Stacking) -> None:
+    """Raise ValueError if no mixing could have learned it."""
+    if not all(np.isfinite(array).all() for array in learned):
+        raise ValueError("the weights of its forecasts are not finite")
+    own, numbers = learned.own, learned.numbers
+    counts = np.concatenate([own.ravel(), learned.weights, numbers[[ROWS, SQUARES, ERRORS, ERROR_ROWS]]])
+    if (counts < 0.0).any() or not 0.0 <= numbers[BAYES] <= 1.0 or not learned.weights.sum() > 0.0:
+        raise ValueError("its numbers of rows or its weights of forecasts are out of range")
+    if (own[:, 0] > 0.0).any() and not (own[own[:, 0] > 0.0, 1:].sum(axis=1) > 0.0).all():
+        raise ValueError("a task's weights of forecasts are all zero")
+
+
 class OutsideCore(CoreAround):
     """A core beside which forecasts from outside are mixed in."""
 
@@ -306,10 +323,6 @@ class OutsideCore(CoreAround):
         super().__init__(inner)
         self.columns, self.regression = tuple(columns), regression
         self.learned = new_stacking(1 + len(self.columns), 0)
-
-    def _scratch(self) -> Scratch:
-        n = 1 + len(self.columns)
-        return Scratch(np.empty(1 + n), np.empty(n), np.empty(1 + n), np.empty(2), np.full(n, 1.0 / n))
 
     # ---- the interface of a core ---------------------------------------------------------------------------
 
@@ -325,7 +338,8 @@ class OutsideCore(CoreAround):
         rows, outside = apart(rounds, self.columns)
         f, answers = np.empty(len(rounds.y)), out if len(out) > 0 else np.empty(len(rounds.y))
         self.inner.learn(rows, f)
-        learn_rows(f, outside, rounds, self.regression, self.learned, self._scratch(), answers)
+        scratch = new_scratch(1 + len(self.columns))
+        learn_rows(f, outside, rounds, self.regression, self.learned, scratch, answers)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         rows, outside = apart(rounds, self.columns)
@@ -334,7 +348,8 @@ class OutsideCore(CoreAround):
         self._answer(f, outside, rounds.task, out)
 
     def _answer(self, f: FloatArray, outside: FloatArray, task: IntArray, out: FloatArray) -> None:
-        decide_rows(f, outside, task, self.regression, self.learned, self._scratch(), out)
+        scratch = new_scratch(1 + len(self.columns))
+        decide_rows(f, outside, task, self.regression, self.learned, scratch, out)
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
         """The estimator's, and what each forecast adds to the answer, one after the other; the intercept has what the
@@ -397,14 +412,7 @@ class OutsideCore(CoreAround):
 
     def unpack(self, packed: Any, size: Size) -> None:
         learned = Stacking(*packed[1:])
-        if not all(np.isfinite(array).all() for array in learned):
-            raise ValueError("the weights of its forecasts are not finite")
-        numbers = learned.numbers
-        counts = np.concatenate([learned.own.ravel(), learned.weights, numbers[[ROWS, SQUARES, ERRORS, ERROR_ROWS]]])
-        if (counts < 0.0).any() or not 0.0 <= numbers[BAYES] <= 1.0 or not learned.weights.sum() > 0.0:
-            raise ValueError("its numbers of rows or its weights of forecasts are out of range")
-        if (learned.own[:, 0] > 0.0).any() and not (learned.own[learned.own[:, 0] > 0.0, 1:].sum(axis=1) > 0.0).all():
-            raise ValueError("a task's weights of forecasts are all zero")
+        check_stacking(learned)
         self.inner.unpack(packed.estimator, size)
         self.learned = learned
 
