@@ -55,7 +55,10 @@ def test_means_deviations_ranks_and_tests_by_hand() -> None:
     assert third.p_value > 0.5
     assert not last.is_clear
     assert found.critical_difference == pytest.approx(2.3437 * math.sqrt(3 * 4 / (6 * 6)), rel=1e-4)
-    assert found.conclusion.startswith("a is best, but its lead over any other may be chance (signed rank test over 6")
+    assert found.conclusion.startswith("a is best; 6 orders are too few for the signed rank test (5 %)")
+    assert found.conclusion.endswith("3 learners need 7 or more.")
+    seven = made({"b": [0.2] * 7, "a": [0.1, 0.3] * 3 + [0.1], "c": [0.3] * 7})
+    assert seven.conclusion.startswith("a is best, but its lead over any other may be chance (signed rank test over 7")
     assert made({"a": BETTER, "b": [x + 0.1 for x in BETTER]}).conclusion.startswith("a is best, and clearly ahead")
     assert str(found).splitlines()[1].split() == ["a", "0.1500", "0.0548", "1.50"]
     assert found._repr_html_().count("<tr>") == 4

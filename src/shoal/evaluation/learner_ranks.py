@@ -1,5 +1,6 @@
 """Several learners on one stream, ranked by their scores over tasks: is the best ahead beyond chance?"""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -88,6 +89,17 @@ def mean_ranks(table: FloatArray) -> FloatArray:
     above = (table[:, None, :] < table[None, :, :]).sum(axis=1)
     alike = (table[:, None, :] == table[None, :, :]).sum(axis=1)
     return np.asarray((above + 0.5 * (alike + 1)).mean(axis=1))
+
+
+def fewest_pairs(n_learners: int) -> int:
+    """How many pairs the signed rank tests of the best against the others need, after Holm's correction, to tell any.
+
+    The least p is 2 (K - 1) / 2^n: all n differences of one sign.
+
+    >>> [fewest_pairs(n) for n in (2, 3, 10)]
+    [6, 7, 9]
+    """
+    return math.floor(math.log2(2 * (n_learners - 1) / LEVEL)) + 1 if n_learners > 1 else 1
 
 
 def conclusion(placed: Sequence[Standing]) -> str:

@@ -54,7 +54,7 @@ def _ranks(found: Orders) -> Figure:
     names = [str(record["name"]) for record in records]
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=240, domain=False, ticks=False))
     base = alt.Chart(data(records)).encode(y=y)
-    x = alt.X("low:Q", title="mean rank, 1 is best", scale=alt.Scale(zero=False))
+    x = alt.X("low:Q", title="mean rank, 1 is best", scale=alt.Scale(zero=False), axis=alt.Axis(tickMinStep=0.5))
     bars = base.mark_rule(color=GAIN, strokeWidth=6, opacity=0.35).encode(x=x, x2="high:Q")
     dots = base.mark_circle(color=INK, size=60, opacity=1).encode(x="rank:Q", tooltip=["name:N", "rank:Q"])
     caption = (
