@@ -161,6 +161,9 @@ class RunOptions(PassOptions):
     guard: Annotated[Switch, Parameter(group=LEARNER)] = False
     """Guard each task against harm by sharing, by a second learner, which does not share."""
 
+    hierarchy: Annotated[Switch, Parameter(group=LEARNER)] = False
+    """The columns of --task are levels, as in country,shop: a new shop begins with what its country has learned."""
+
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Go on with this model. Columns that it does not know are not used, absent ones are missing values."""
 

@@ -32,6 +32,7 @@ from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
 from shoal.model_file import Reading, knows_no_table
+from shoal.wrappers.hierarchy import with_hierarchy
 from shoal.wrappers.multi_class import MultiClass
 from shoal.wrappers.outside_forecast import with_forecasts
 
@@ -225,11 +226,17 @@ def _at_terminal() -> bool:
 
 
 def fitting(
-    learner: Learner, stream: Stream, *, guard: bool = False, forecasts: int = 0, is_new: bool = True
+    learner: Learner,
+    stream: Stream,
+    *,
+    guard: bool = False,
+    hierarchy: bool = False,
+    forecasts: int = 0,
+    is_new: bool = True,
 ) -> Learner:
     """The learner, checked to take the stream's kind of labels; several labels are learned one against the rest.
 
-    A new learner is guarded, and gets the forecasts of so many columns beside its own.
+    A new learner is guarded, has levels of tasks, and gets the forecasts of so many columns beside its own.
     """
     is_number = stream.kind == "regression"
     if is_classifier(learner) == is_number:
@@ -245,6 +252,8 @@ def fitting(
         learner.new_core()  # raises now if the learner cannot be copied for each label
     if guard and is_new:
         learner = with_guard(learner)
+    if hierarchy and is_new:
+        learner = with_hierarchy(learner)
     return with_forecasts(learner, forecasts) if forecasts and is_new else learner
 
 

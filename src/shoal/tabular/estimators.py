@@ -27,6 +27,7 @@ from shoal.model_file import Reading, load_model
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
 from shoal.tabular.explained import Explained
 from shoal.tabular.table_model import OPTIONS, TableModel
+from shoal.wrappers.hierarchy import with_hierarchy
 from shoal.wrappers.multi_class import MultiClass
 from shoal.wrappers.outside_forecast import with_forecasts
 
@@ -61,6 +62,7 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
         task: str | int | Sequence[str] | None = None,
         estimator: Any = None,
         *,
+        hierarchy: bool = False,
         label: str | None = None,
         weight: str | None = None,
         time: str | None = None,
@@ -80,6 +82,7 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.task = task
         self.estimator = estimator
+        self.hierarchy = hierarchy
         self.label = label
         self.weight = weight
         self.time = time
@@ -208,6 +211,10 @@ class Tabular(Explained, BaseEstimator):  # type: ignore[misc]
                 if column not in frame.columns:
                     raise ValueError(unknown_name("X has no column", column, frame.columns))
         learner, kind, labels = _new_learner(self.estimator, label, classes, numbers=not is_classifier(self))
+        if self.hierarchy:
+            if len(tasks) < 2:
+                raise ValueError("hierarchy=True needs two task columns or more, as in task=['country', 'shop']")
+            learner = with_hierarchy(learner)
         if self.forecast:
             learner = with_forecasts(learner, len(self.forecast))
         options = ReadOptions(
@@ -451,6 +458,9 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
     estimator : learner, optional
         It learns the encoded rows, as a copy; `HedgedSharing()` by default, `MultiClass(estimator)` if the
         first rows have more than two labels.
+    hierarchy : bool
+        The task columns are levels, the widest first: `task=["country", "shop"]`, and a new shop begins with what its
+        country has learned: see `Hierarchy`.
     label : str, optional
         The column of the labels in tables that have it, such as files. By default the name of `y`, or "label".
     weight : str, optional
@@ -580,6 +590,9 @@ class TabularRegressor(RegressorMixin, Tabular):  # type: ignore[misc]
         rows belong to one task.
     estimator : learner, optional
         It learns the encoded rows, as a copy; `HedgedSharingRegressor()` by default.
+    hierarchy : bool
+        The task columns are levels, the widest first: `task=["country", "shop"]`, and a new shop begins with what its
+        country has learned: see `Hierarchy`.
     label : str, optional
         The column of the labels in tables that have it, such as files. By default the name of `y`, or "label".
     weight : str, optional

@@ -17,6 +17,7 @@ from shoal.evaluation import ModelAdapter
 from shoal.learner import Learner
 from shoal.wrappers.conformal import Conformal
 from shoal.wrappers.guarded import Guarded
+from shoal.wrappers.hierarchy import Hierarchy
 from shoal.wrappers.multi_class import MultiClass
 from shoal.wrappers.outside_forecast import OutsideForecast
 
@@ -85,7 +86,7 @@ def make_learner(name: str, settings: list[str]) -> Any:
 def name_of(learner: Any) -> str:
     """Its name in results: the class; of an own model, and of what goes around a learner, the one within."""
     plain = learner
-    while isinstance(plain, Conformal | Guarded | OutsideForecast):
+    while isinstance(plain, Conformal | Guarded | Hierarchy | OutsideForecast):
         plain = plain.plain
     if isinstance(plain, MultiClass) and plain.estimator is not None:
         plain = plain.estimator

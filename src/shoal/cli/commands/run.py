@@ -32,6 +32,8 @@ from shoal.evaluation import Evaluation, ModelAdapter, Verdict, compare, progres
 from shoal.evaluation.verdict import NEEDED
 from shoal.learner import Learner
 from shoal.model_file import Reading, load_baselines, load_model, save_model
+from shoal.wrappers.hierarchy import Hierarchy
+from shoal.wrappers.inner import wrappers_of
 
 SHOWN_TASKS = 5
 DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
@@ -40,6 +42,8 @@ DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
 def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> int:
     """The whole command; returns the exit code."""
     _check(data, options)
+    if options.hierarchy and not options.load and len(rows.task) < 2:
+        raise ValueError("--hierarchy needs two columns of --task or more, as in --task country,shop")
     learner, reading = _chosen(options)
     kept = list(dict.fromkeys([*_carried(learner, options), *options.keep]))
     columns = {"keep": kept, "strict": options.strict, "new_columns": options.new_columns}
@@ -55,9 +59,12 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         stream = replace(stream, chunks=waiting.of(stream.chunks, stream.file))
     stream = stream.judged()
     learner = with_target(learner, options.target, stream.title, options.load)
-    learner = fitting(learner, stream, guard=options.guard, forecasts=len(rows.forecast), is_new=reading is None)
-    if options.guard and guard_of(learner) is None:
+    guard, hierarchy, forecasts = options.guard, options.hierarchy, len(rows.forecast)
+    learner = fitting(learner, stream, guard=guard, hierarchy=hierarchy, forecasts=forecasts, is_new=reading is None)
+    if guard and guard_of(learner) is None:
         raise ValueError(f"{options.load} was learned without a guard: shoal run --guard learns one from rows")
+    if hierarchy and not any(isinstance(one, Hierarchy) for one in wrappers_of(learner)):
+        raise ValueError(f"{options.load} was learned without a hierarchy: shoal run --hierarchy learns one from rows")
     if sharded.is_sharded(options):
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
@@ -248,8 +255,9 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         "--json": options.json,
     }
     sharded.check(options)
-    for option, is_given in (("--interval", options.interval is not None), ("--guard", options.guard)):
-        if is_given and sharded.is_sharded(options):
+    of_one_process = {"--interval": options.interval, "--guard": options.guard, "--hierarchy": options.hierarchy}
+    for option, given in of_one_process.items():
+        if given and sharded.is_sharded(options):
             raise ValueError(f"{option} is for one process: leave out --shards")
     if options.keep and (options.predictions is None or is_dataset(data)):
         raise ValueError("--keep takes columns of a file, and writes them into --predictions")
