@@ -237,11 +237,11 @@ class Experiment:
     def pairs(self, quick: bool = False) -> list[tuple[Entrant, Data]]:
         """Learners with data sets; variants of either meet main ones of the other, and a quick run leaves them out."""
         most = 0 if quick else 1
-        there = [entrant for entrant in self.entrants if entrant.is_there]
+        present = [entrant for entrant in self.entrants if entrant.is_there]
         return [
             (entrant, data)
             for data in self.data
-            for entrant in there
+            for entrant in present
             if bool(entrant.variant_of) + bool(data.variant_of) <= most and entrant.name not in data.without
         ]
 

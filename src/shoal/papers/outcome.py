@@ -84,8 +84,8 @@ class Outcome:
     def _tells(self, entrant: str, data: str, metric: Metric) -> bool:
         """Whether we or the paper have the number, or its runs failed; not every learner has every number."""
         results = [result for _, result in self.runs.get((entrant, data), [])]
-        ours = any(metric.of(result) is not None or "failed" in result for result in results)
-        return ours or (entrant, data, metric.name) in self.experiment.published
+        has_run = any(metric.of(result) is not None or "failed" in result for result in results)
+        return has_run or (entrant, data, metric.name) in self.experiment.published
 
     def main_data(self) -> list[Data]:
         """Without variants."""
@@ -168,9 +168,9 @@ class Outcome:
         if row.paper is None or not keys or any(key not in published or key[:2] not in self.runs for key in keys):
             return None
         whole = row.metric.whole
-        theirs = float(np.mean([published[key][0] for key in keys])) - whole
+        paper = float(np.mean([published[key][0] for key in keys])) - whole
         ours = float(np.mean([self.values(entrant, data, row.metric).mean() for entrant, data, _ in keys])) - whole
-        return ((row.paper - whole) / theirs, (row.ours - whole) / ours) if theirs and ours else None
+        return ((row.paper - whole) / paper, (row.ours - whole) / ours) if paper and ours else None
 
     def _relative_verdict(self, row: Row) -> tuple[str, str]:
         assert row.relative is not None

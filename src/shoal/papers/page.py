@@ -133,28 +133,28 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
         experiment = outcome.experiment
         unreached[experiment.unreached_why] += experiment.unreached
         if not experiment.repeats:
-            told = [row for row in outcome.rows() if row.paper is not None and row.verdict != "derived"]
-            counts.update(row.verdict for row in told)
-            own.update(row.verdict for row in told if row.entrant in experiment.own)
+            printed = [row for row in outcome.rows() if row.paper is not None and row.verdict != "derived"]
+            counts.update(row.verdict for row in printed)
+            own.update(row.verdict for row in printed if row.entrant in experiment.own)
     total = counts.total() + unreached.total()
     left_out = sum(counts.pop(verdict, 0) for verdict in ("given", "reference"))
     parts = ", ".join(
         f"{n} {verdict}" + (f" ({own[verdict]} of them of a paper's own method)" if verdict in BEYOND else "")
         for verdict, n in counts.most_common()
     )
-    others = "given to the learner, describe the data, or are the reference of a comparison"
-    aside = f" {left_out} more are {others}." if left_out else ""
+    reasons = "given to the learner, describe the data, or are the reference of a comparison"
+    aside = f" {left_out} more are {reasons}." if left_out else ""
     aside += "".join(f" {n} {why}." for why, n in unreached.items() if n)
     work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
-    took = f"{len(work):,} runs, {duration(sum(work.values()))}"
+    effort = f"{len(work):,} runs, {duration(sum(work.values()))}"
     tuned = sum(len(outcome.tuned) for outcome in outcomes if not outcome.experiment.runs_of)
     ended = sum(len(edges(outcome)) for outcome in outcomes if not outcome.experiment.runs_of)
-    took += (
+    effort += (
         f". {ended} of {tuned} settings that were chosen lie on an end of their grid where a wider one could be better"
     )
     quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
-    said = f"<p>{total} printed numbers. Compared are {counts.total()}: {parts or 'none'}.{aside} {took}.</p>"
-    return said + quick * any(outcome.quick for outcome in outcomes)
+    summary = f"<p>{total} printed numbers. Compared are {counts.total()}: {parts or 'none'}.{aside} {effort}.</p>"
+    return summary + quick * any(outcome.quick for outcome in outcomes)
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
@@ -180,7 +180,7 @@ def _section(outcome: Outcome) -> str:
     parts = list(tables(outcome)) if rows else []
     compared = [part for part in parts if part.is_compared] or parts
     table = "".join(map(_table_html, compared))
-    others = "".join(_table_html(part) for part in parts if part not in compared and outcome.runs)
+    more = "".join(_table_html(part) for part in parts if part not in compared and outcome.runs)
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
@@ -205,7 +205,7 @@ def _section(outcome: Outcome) -> str:
     above, within = (source, "") if shown else ("", source)  # where all is folded, a heading and its folds are enough
     return (
         f'<section id="{_anchor(outcome)}"{"" if shown else " class=folded"}><h3>{escape(experiment.title)}</h3>{above}'
-        f"{shown}{order}{folded}{_fold('More numbers', others)}"
+        f"{shown}{order}{folded}{_fold('More numbers', more)}"
         f"{_fold('Settings, tests, notes', f'{within}<ul>{notes}</ul>')}</section>"
     )
 
@@ -253,8 +253,8 @@ def _claim_row(line: Line) -> str:
     ]
     revised = f"The rule was changed after runs had been seen: {claim.revised}" if claim.revised else ""
     no_error = f"Without an error: {claim.no_error}." if claim.no_error else ""
-    others = judgement.for_other_rows
-    other_rows = f"With errors corrected for splits that overlap, it {others}." if others else ""
+    verdict = judgement.for_other_rows
+    other_rows = f"With errors corrected for splits that overlap, it {verdict}." if verdict else ""
     texts = (conditions(judgement), claim.remark, other_rows, no_error, revised)
     facts += [f"<p>{escape(text)}</p>" for text in texts if text]
     cases = "".join(f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(str(c))}</li>" for c in judgement.cases)
@@ -279,23 +279,23 @@ def _badge(verdict: str) -> str:
 def _opening(lines: Iterable[Line], notes: ProtocolNotes | None) -> str:
     """A line a verdict, the protocol box, the differences."""
     known = list(lines)
-    said = "".join(
+    items = "".join(
         f"<li>{_badge(verdict)} {_claim_links(known, verdict)}</li>"
         for verdict in VERDICTS
         if any(line.ours.verdict == verdict for line in known)
     )
-    verdicts = f'<ul class="verdicts">{said}</ul>' if said else ""
+    verdicts = f'<ul class="verdicts">{items}</ul>' if items else ""
     return verdicts + ("" if notes is None else _protocol(notes))
 
 
 def _claim_links(lines: Iterable[Line], verdict: str) -> str:
     found = [line for line in lines if line.ours.verdict == verdict]
-    told = [
+    links = [
         f'<a href="#claim-{line.claim.id}">{escape(line.claim.title)}</a>'
         + (f" ({escape(two_numbers(line.ours))})" if verdict in (HOLDS, FAILS) else "")
         for line in found
     ]
-    return "; ".join(told)
+    return "; ".join(links)
 
 
 def _protocol(notes: ProtocolNotes) -> str:
@@ -333,8 +333,8 @@ def tables(outcome: Outcome) -> Iterator[Table]:
     """Learners by data and metric; with one learner, its metrics by data, as the papers print it."""
     rows = outcome.rows()
     entrants, data = _names(row.entrant for row in rows), _names(row.data for row in rows)
-    told = {row.metric for row in rows}
-    metrics = [metric for metric in outcome.experiment.metrics if metric in told]
+    present = {row.metric for row in rows}
+    metrics = [metric for metric in outcome.experiment.metrics if metric in present]
     cells = {(row.entrant, row.data, row.metric.name): row for row in rows}
     if len(entrants) == 1:
         for some in _pieces(data, HEADINGS):
@@ -402,17 +402,17 @@ def _cell(row: Row | None, own: Sequence[str]) -> str:
     if row is None:
         return "<td></td>"
     form = row.metric.form
-    told = row.shuffles > 1 and row.metric.better  # times and counts are told without their deviations
-    ours = number(row.ours, row.deviation if told else None, form)
+    has_deviation = row.shuffles > 1 and row.metric.better  # times and counts are told without their deviations
+    ours = number(row.ours, row.deviation if has_deviation else None, form)
     paper = "" if row.paper is None else number(row.paper, row.paper_deviation, form)
     seconds = ""
     if row.metric.as_ratio and row.relative is not None:
         seconds = f"; {paper} s in the paper, {ours} s here"
         paper, ours = map(_multiple, row.relative)
-    theirs = f'<span class="theirs">{paper}</span>' if paper else ""
+    printed = f'<span class="theirs">{paper}</span>' if paper else ""
     sign = ROW_SIGNS.get(row.verdict, "")
     mark = f' <b class="{_color_of(row, own)}">{sign}</b>' if sign else ""
-    return f'<td title="{escape(_comparison(row) + seconds)}">{theirs}<span>{ours}{mark}</span></td>'
+    return f'<td title="{escape(_comparison(row) + seconds)}">{printed}<span>{ours}{mark}</span></td>'
 
 
 def _multiple(ratio: float) -> str:

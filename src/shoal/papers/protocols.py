@@ -126,8 +126,8 @@ def _f1_so_far(codes: IntArray, predicted: Any, positive: Any) -> dict[str, Floa
     """F1 of each class, (tasks, 40): after each fortieth of a task's rows, 0 before the first row of that class."""
     found = {}
     for name, side in (("f1_positive", True), ("f1_negative", False)):
-        said, true = predicted == side, positive == side
-        both, either = (said & true).astype(float), said.astype(float) + true
+        guessed, true = predicted == side, positive == side
+        both, either = (guessed & true).astype(float), guessed.astype(float) + true
         found[name] = np.array(
             [
                 2 * np.cumsum(both[codes == k])[ends - 1] / np.maximum(1, np.cumsum(either[codes == k])[ends - 1])

@@ -94,9 +94,9 @@ def _signed_ranks(names: list[str], table: FloatArray, champion: str) -> dict[st
 
     best = table[names.index(champion)]
     raw = {}
-    for name, theirs in zip(names, table, strict=True):
+    for name, scores in zip(names, table, strict=True):
         if name != champion:
-            raw[name] = 1.0 if (best == theirs).all() else float(wilcoxon(best, theirs).pvalue)
+            raw[name] = 1.0 if (best == scores).all() else float(wilcoxon(best, scores).pvalue)
     return dict(zip(raw, holm(list(raw.values())), strict=True))
 
 
@@ -107,5 +107,5 @@ def _agreement(outcome: Outcome, data: str, metric: Metric, names: list[str], ta
     both = [i for i, name in enumerate(names) if (name, data, metric.name) in published]
     if len(both) < 3:
         return float("nan")
-    theirs = [metric.better * published[names[i], data, metric.name][0] for i in both]
-    return float(kendalltau(theirs, table[both].mean(axis=1)).statistic)
+    paper = [metric.better * published[names[i], data, metric.name][0] for i in both]
+    return float(kendalltau(paper, table[both].mean(axis=1)).statistic)

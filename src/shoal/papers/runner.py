@@ -74,10 +74,10 @@ def recall(experiment: Experiment, quick: bool = False) -> Outcome:
     if any(result is None for _, result in tuned):
         return Outcome(experiment, {}, {}, quick)
     moved = [(job, store.read(job.key)) for job in _moved_jobs(experiment, ready, quick, tuned)]
-    told = [(job, result) for job, result in moved if result is not None]
+    finished = [(job, result) for job, result in moved if result is not None]
     found = [(job, store.read(job.key)) for job in _final_jobs(experiment, ready, quick, tuned)]
     partial = {(job.entrant, job.data) for job, result in found if result is None}
-    return _outcome(experiment, quick, {}, tuned, told, [pair for pair in found if _whose(pair[0]) not in partial])
+    return _outcome(experiment, quick, {}, tuned, finished, [pair for pair in found if _whose(pair[0]) not in partial])
 
 
 def _whose(job: Job) -> tuple[str, str]:

@@ -28,9 +28,9 @@ def shape(outcome: Outcome) -> Shape | None:
         return None
     from scipy.stats import pearsonr, spearmanr
 
-    told = [(_name(rows), float(spearmanr(*_both(rows)).statistic)) for rows in whole]
+    correlations = [(_name(rows), float(spearmanr(*_both(rows)).statistic)) for rows in whole]
     every = _both([row for rows in whole for row in rows])
-    return Shape(told, len(every[0]), float(pearsonr(*every).statistic))
+    return Shape(correlations, len(every[0]), float(pearsonr(*every).statistic))
 
 
 def alike(outcome: Outcome) -> list[str]:

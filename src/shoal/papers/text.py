@@ -17,12 +17,12 @@ def lines(outcome: Outcome) -> list[str]:
     """The whole table and what belongs to it, as the program prints it."""
     experiment = outcome.experiment
     rows = outcome.rows()
-    said = [f"{experiment.id}: {experiment.title}", f"{experiment.source}; protocol: {experiment.protocol}"]
+    output = [f"{experiment.id}: {experiment.title}", f"{experiment.source}; protocol: {experiment.protocol}"]
     if outcome.quick:
-        said.append("A QUICK RUN on pieces of the data: it shows that everything runs, its numbers mean nothing.")
-    said += ["", *(_aligned(table(rows)) if outcome.runs else ["nothing of it has run"]), ""]
-    said += [f"- {sentence}" for sentence in remarks(outcome, rows)]
-    return said
+        output.append("A QUICK RUN on pieces of the data: it shows that everything runs, its numbers mean nothing.")
+    output += ["", *(_aligned(table(rows)) if outcome.runs else ["nothing of it has run"]), ""]
+    output += [f"- {sentence}" for sentence in remarks(outcome, rows)]
+    return output
 
 
 def table(rows: list[Row]) -> list[tuple[str, ...]]:
@@ -58,30 +58,30 @@ def number(value: float | None, deviation: float | None, form: str) -> str:
     """`value ± deviation`, or a dash; powers of ten are short: 5.1e-8, not 5.1e-08."""
     if value is None or math.isnan(value):
         return "-"
-    told = f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
-    return re.sub(r"e([+-])0*(?=\d)", lambda found: "e" + found[1].strip("+"), told)
+    text = f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
+    return re.sub(r"e([+-])0*(?=\d)", lambda found: "e" + found[1].strip("+"), text)
 
 
 def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     """Reasons, parameters, what was tried, tests, notes."""
-    said = missing(outcome)
+    found = missing(outcome)
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.why and row.verdict != "no data":
             reasons.setdefault(f"{row.verdict}: {row.why}", []).append(f"{row.data} / {row.entrant}")
-    said += [f"{reason} ({_some(rows_)})" for reason, rows_ in reasons.items()]
-    said += [sentence for row in rows for sentence in _tried(outcome, row)]
+    found += [f"{reason} ({_some(rows_)})" for reason, rows_ in reasons.items()]
+    found += [sentence for row in rows for sentence in _tried(outcome, row)]
     settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
     if outcome.experiment.runs_of:
-        said.append(f"runs and settings are those of {outcome.experiment.runs_of}")
+        found.append(f"runs and settings are those of {outcome.experiment.runs_of}")
     else:
-        said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
-        said += untuned(outcome)
-    said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
-    said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
-    said += [*alike(outcome), *outcome.experiment.notes]
-    took = f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"
-    return [*said, took + (f"; {outcome.origin}" if outcome.origin else "")]
+        found += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
+        found += untuned(outcome)
+    found += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
+    found += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
+    found += [*alike(outcome), *outcome.experiment.notes]
+    effort = f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"
+    return [*found, effort + (f"; {outcome.origin}" if outcome.origin else "")]
 
 
 def missing(outcome: Outcome) -> list[str]:
@@ -127,16 +127,16 @@ def tests(ranking: Ranking) -> list[str]:
         else f" (Friedman p = {ranking.p_value:.2g}; ranks further apart than {ranking.critical_difference:.2f} differ "
         "beyond chance, Nemenyi, 5 %)"
     )
-    said = [f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order}{friedman}"]
+    sentences = [f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order}{friedman}"]
     if ranking.against:
         pairs = ", ".join(f"{name} {p:.2g}" for name, p in ranking.against.items())
-        said.append(f"{ranking.data}: {ranking.champion} against, Wilcoxon's p with Holm's correction: {pairs}")
+        sentences.append(f"{ranking.data}: {ranking.champion} against, Wilcoxon's p with Holm's correction: {pairs}")
     if not math.isnan(ranking.agreement):
-        said.append(
+        sentences.append(
             f"{ranking.data}: the order of the means agrees with the paper's order by Kendall's tau = "
             f"{ranking.agreement:.2f}"
         )
-    return said
+    return sentences
 
 
 def _some(names: list[str], most: int = 4) -> str:
@@ -147,7 +147,7 @@ def _some(names: list[str], most: int = 4) -> str:
 def _aligned(table: list[tuple[str, ...]]) -> list[str]:
     """Words to the left, numbers to the right; a name is not repeated."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    said, last = [], ("", "")
+    aligned, last = [], ("", "")
     for row in table:
         shown = ["" if row[0] == last[0] else row[0], "" if row[:2] == last else row[1], *row[2:]]
         last = row[0], row[1]
@@ -155,5 +155,5 @@ def _aligned(table: list[tuple[str, ...]]) -> list[str]:
             f"{cell:>{width}}" if 3 <= i <= 5 else f"{cell:<{width}}"
             for i, (cell, width) in enumerate(zip(shown, widths, strict=True))
         ]
-        said.append("  ".join(cells_).rstrip())
-    return said
+        aligned.append("  ".join(cells_).rstrip())
+    return aligned

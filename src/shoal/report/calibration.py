@@ -49,12 +49,12 @@ def _draw(records: list[dict[str, Any]], names: list[str]) -> Any:
         .mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1)
         .encode(x="forecast:Q", y="share:Q")
     )
-    told = [record for record in records if record["rows"] >= MIN_ROWS]
-    came = alt.layer(diagonal, *_lines(told, names, forecast, share))
-    made = alt.layer(*_lines(records, names, forecast, count))
+    shown = [record for record in records if record["rows"] >= MIN_ROWS]
+    calibration = alt.layer(diagonal, *_lines(shown, names, forecast, share))
+    histogram = alt.layer(*_lines(records, names, forecast, count))
     return alt.hconcat(
-        came.properties(width=WIDTH, height=HEIGHT, title=panel_title("what came of forecasts")),
-        made.properties(width=WIDTH, height=HEIGHT, title=panel_title("how often each was made")),
+        calibration.properties(width=WIDTH, height=HEIGHT, title=panel_title("what came of forecasts")),
+        histogram.properties(width=WIDTH, height=HEIGHT, title=panel_title("how often each was made")),
     )
 
 

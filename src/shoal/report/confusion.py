@@ -18,12 +18,12 @@ NAME = 110  # pixels of a label's name
 def confusion_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     """The most frequent labels by what they were taken for, and the most frequent mistakes; None without mistakes."""
     name, first = next(iter(evaluations.items()))
-    told = {pair: rows for pair, rows in first.confusion.items() if pair[1] is not None}
-    wrong = {pair: rows for pair, rows in told.items() if pair[0] != pair[1]}
+    counts = {pair: rows for pair, rows in first.confusion.items() if pair[1] is not None}
+    wrong = {pair: rows for pair, rows in counts.items() if pair[0] != pair[1]}
     if not wrong:
         return None
     of_label: dict[Any, int] = {}
-    for (true, _), rows in told.items():
+    for (true, _), rows in counts.items():
         of_label[true] = of_label.get(true, 0) + rows
     labels = sorted(of_label, key=lambda label: -of_label[label])
     worst = sorted(wrong, key=lambda pair: -wrong[pair])[:MOST_PAIRS]
@@ -35,18 +35,19 @@ def confusion_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
         "mistakes, the label that came, then the one that was predicted."
     )
     pairs = [{"pair": f"{a} → {b}", "rows": wrong[a, b], "share": wrong[a, b] / of_label[a]} for a, b in worst]
-    return Figure("confusion", title, caption, alt.hconcat(_table(told, of_label, labels[:MOST_LABELS]), _pairs(pairs)))
+    table = _table(counts, of_label, labels[:MOST_LABELS])
+    return Figure("confusion", title, caption, alt.hconcat(table, _pairs(pairs)))
 
 
-def _table(told: Mapping[tuple[Any, Any], int], of_label: Mapping[Any, int], labels: list[Any]) -> Any:
+def _table(counts: Mapping[tuple[Any, Any], int], of_label: Mapping[Any, int], labels: list[Any]) -> Any:
     """A cell for each label and prediction, as strong as the share is large."""
     cells = [
         {
             "true": str(true),
             "predicted": str(guess),
-            "rows": told.get((true, guess), 0),
-            "share": told.get((true, guess), 0) / of_label[true],
-            "text": f"{100.0 * told.get((true, guess), 0) / of_label[true]:.0f}",
+            "rows": counts.get((true, guess), 0),
+            "share": counts.get((true, guess), 0) / of_label[true],
+            "text": f"{100.0 * counts.get((true, guess), 0) / of_label[true]:.0f}",
         }
         for true in labels
         for guess in labels

@@ -26,7 +26,7 @@ def coverage_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     if last is None or last.judged < FEWEST:
         return None
     learner = first.learner
-    asked, judged, share = float(learner.coverage), learner.judged_, learner.coverage_
+    nominal, judged, share = float(learner.coverage), learner.judged_, learner.coverage_
     tasks = [
         {"task": str(task), "rows": rows, "coverage": covered}
         for task, rows, covered in zip(learner.tasks_, judged.tolist(), share.tolist(), strict=True)
@@ -34,24 +34,24 @@ def coverage_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     ]
     over_time = _over_time([(point.rows, point.coverage) for point in counted if point.coverage is not None])
     what = "sets" if hasattr(learner, "predict_set") else "intervals"
-    title = f"The {what} held {last.covered / last.judged:.1%} of the targets; {asked:.1%} was asked for"
+    title = f"The {what} held {last.covered / last.judged:.1%} of the targets; {nominal:.1%} was asked for"
     caption = (
         f"Each target was held against its row's {what[:-1]} before it was learned, from row 51 on. Left: the share "
         "that was in it, between two points of the line."
     )
-    panels = [_stream(over_time, asked)]
+    panels = [_stream(over_time, nominal)]
     if len(tasks) > 1:
-        n_inside = sum(_is_near(one["coverage"], one["rows"], asked) for one in tasks)
+        n_inside = sum(_is_near(one["coverage"], one["rows"], nominal) for one in tasks)
         caption += (
             f" Right: each task of {FEWEST} rows or more; {n_inside:,} of {len(tasks):,} lie within the two lines, "
             f"where chance alone would leave nineteen of twenty.{drawn_of(len(tasks))}"
         )
-        panels.append(_of_tasks(few(tasks), asked))
+        panels.append(_of_tasks(few(tasks), nominal))
     return Figure("coverage", title, caption, alt.hconcat(*panels))
 
 
-def _is_near(coverage: float, rows: float, asked: float) -> bool:
-    return bool(abs(coverage - asked) <= CHANCE * np.sqrt(asked * (1.0 - asked) / rows))
+def _is_near(coverage: float, rows: float, nominal: float) -> bool:
+    return bool(abs(coverage - nominal) <= CHANCE * np.sqrt(nominal * (1.0 - nominal) / rows))
 
 
 def _over_time(points: Sequence[tuple[int, Coverage]]) -> list[dict[str, Any]]:
@@ -66,13 +66,13 @@ def _over_time(points: Sequence[tuple[int, Coverage]]) -> list[dict[str, Any]]:
     ]
 
 
-def _line_at(asked: float, rows: FloatArray) -> Any:
-    ends = data([{"rows": float(row), "asked": asked} for row in (rows.min(), rows.max())])
-    return alt.Chart(ends).mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1.2).encode(x="rows:Q", y="asked:Q")
+def _line_at(nominal: float, rows: FloatArray) -> Any:
+    ends = data([{"rows": float(row), "nominal": nominal} for row in (rows.min(), rows.max())])
+    return alt.Chart(ends).mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1.2).encode(x="rows:Q", y="nominal:Q")
 
 
-def _share(values: Sequence[float], asked: float) -> alt.Y:
-    low = min(min(values), asked - 0.05)
+def _share(values: Sequence[float], nominal: float) -> alt.Y:
+    low = min(min(values), nominal - 0.05)
     scale = alt.Scale(domain=[max(0.0, low - 0.02), 1.0], zero=False, nice=False)
     return alt.Y("coverage:Q", title=None, scale=scale, axis=alt.Axis(format="%", tickCount=6))
 
@@ -81,26 +81,26 @@ def _tooltip(first: str, rows: str) -> list[Any]:
     return [alt.Tooltip(first), alt.Tooltip(rows, format=","), alt.Tooltip("coverage:Q", format=".1%")]
 
 
-def _stream(records: Sequence[dict[str, Any]], asked: float) -> Any:
+def _stream(records: Sequence[dict[str, Any]], nominal: float) -> Any:
     rows = np.array([one["rows"] for one in records], float)
     base = alt.Chart(data(records)).encode(
         x=rows_axis(rows.tolist(), "rows"),
-        y=_share([one["coverage"] for one in records], asked),
+        y=_share([one["coverage"] for one in records], nominal),
         tooltip=_tooltip("rows:Q", "judged:Q"),
     )
     drawn = base.mark_line(color=GAIN, strokeWidth=2.5, point={"color": GAIN, "size": 45})
-    return alt.layer(_line_at(asked, rows), drawn).properties(
+    return alt.layer(_line_at(nominal, rows), drawn).properties(
         width=WIDTH, height=HEIGHT, title=panel_title("over the stream")
     )
 
 
-def _of_tasks(tasks: Sequence[dict[str, Any]], asked: float) -> Any:
+def _of_tasks(tasks: Sequence[dict[str, Any]], nominal: float) -> Any:
     rows = np.array([one["rows"] for one in tasks], float)
     grid = np.geomspace(*span(rows.tolist()), 40)
-    error = CHANCE * np.sqrt(asked * (1.0 - asked) / grid)
+    error = CHANCE * np.sqrt(nominal * (1.0 - nominal) / grid)
     band = data(
         [
-            {"rows": row, "low": max(0.0, asked - e), "high": min(1.0, asked + e)}
+            {"rows": row, "low": max(0.0, nominal - e), "high": min(1.0, nominal + e)}
             for row, e in zip(grid.tolist(), error.tolist(), strict=True)
         ]
     )
@@ -113,10 +113,10 @@ def _of_tasks(tasks: Sequence[dict[str, Any]], asked: float) -> Any:
         .mark_circle(color=GAIN, opacity=0.7, size=40)
         .encode(
             x=rows_axis(rows.tolist(), "rows of the task"),
-            y=_share([one["coverage"] for one in tasks], asked),
+            y=_share([one["coverage"] for one in tasks], nominal),
             tooltip=_tooltip("task:N", "rows:Q"),
         )
     )
-    return alt.layer(*edges, _line_at(asked, grid), points).properties(
+    return alt.layer(*edges, _line_at(nominal, grid), points).properties(
         width=WIDTH, height=HEIGHT, title=panel_title("by task")
     )

@@ -43,16 +43,16 @@ def _written(value: Any) -> str:
 
 
 def _caption(found: PartialDependence) -> str:
-    said = (
+    caption = (
         f"The mean forecast over {found.rows:,} rows, in all of which {found.column} is set to each value, the rest "
         "being as it is: what the model says, which need not be what happens if someone changes it."
     )
     n = len(found.by_task)
     if n > 1:
-        said += (
+        caption += (
             f" Behind it the same of {'each task' if n <= MOST_TASKS else f'the {MOST_TASKS} tasks with most rows'}."
         )
-    return said
+    return caption
 
 
 def _draw(found: PartialDependence, overall: Sequence[dict[str, Any]], of_tasks: Sequence[dict[str, Any]]) -> Any:

@@ -36,10 +36,10 @@ def _gains(learner: Evaluation, baseline: Evaluation, metric: str) -> list[dict[
     sign = 1 if higher_is_better(metric) else -1
     records = []
     for task, scores in learner.per_task.items():
-        theirs = baseline.per_task.get(task, {}).get(metric, np.nan)
-        gain = sign * (scores[metric] - theirs)
+        reference = baseline.per_task.get(task, {}).get(metric, np.nan)
+        gain = sign * (scores[metric] - reference)
         if not np.isnan(gain):
-            values = {"learner": scores[metric], "baseline": theirs, "gain": gain}
+            values = {"learner": scores[metric], "baseline": reference, "gain": gain}
             records.append({"task": str(task), "rows": scores["rows"], **values})
     return records
 

@@ -95,10 +95,10 @@ def write_report(
     first = next(iter(evaluations.values()))
     if subtitle is None:
         subtitle = f"{plural(first.rows, 'row')} of {plural(first.tasks, 'task')}, in one pass"
-    said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
+    all_notes = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
     parts = [task_section(evaluations), _table(evaluations)]  # the verdict has the scores that matter
     sections = [_verdict(verdict), _ranking(ranking), *(parts if verdict is not None else parts[::-1])]
-    _write_page(path, title, subtitle, sections, drawn, said)
+    _write_page(path, title, subtitle, sections, drawn, all_notes)
 
 
 def write_order_report(
@@ -115,10 +115,10 @@ def write_order_report(
     notes : sequence of str
         How the data were changed.
     """
-    conclusion, *others = found.sentences()
+    conclusion, *sentences = found.sentences()
     titles, *rows = found.table()
     text = f"<h2>{escape(conclusion)}</h2>{_scrolled(html_table(titles, rows))}"
-    text += "".join(f'<p class="caption below">{escape(sentence)}</p>' for sentence in others)
+    text += "".join(f'<p class="caption below">{escape(sentence)}</p>' for sentence in sentences)
     one = next(iter(found.evaluations.values()))[0]
     subtitle = (
         f"{plural(one.rows, 'row')} of {plural(one.history[-1].tasks, 'task')}, in {plural(len(found.seeds), 'order')}"

@@ -38,15 +38,15 @@ def _relation(evaluation: Evaluation) -> Relation | None:
     constant = ""
     if relation is not None:
         values = np.asarray(relation)[np.ix_(order, order)]
-        others = _off_diagonal(values)
-        if np.ptp(others) > 1e-9 * np.abs(others).max():
+        entries = _off_diagonal(values)
+        if np.ptp(entries) > 1e-9 * np.abs(entries).max():
             return Relation(
                 values,
                 kept,
                 "relation",
                 "Entry (row, column) of the relation in force when the stream ended.",
             )
-        constant = f"The relation in force is the same for every pair of tasks ({others[0]:.3g}). "
+        constant = f"The relation in force is the same for every pair of tasks ({entries[0]:.3g}). "
     if len(tasks) * int(getattr(learner, "n_features_in_", 0)) > MAX_WEIGHTS or not hasattr(learner, "coef_"):
         return None
     weights = np.asarray(learner.coef_)[order]
@@ -83,9 +83,9 @@ def _by_similarity(values: FloatArray) -> IntArray:
     return np.asarray(leaves_list(tree), np.int64)
 
 
-def _colour(others: FloatArray, title: str) -> alt.Color:
+def _colour(entries: FloatArray, title: str) -> alt.Color:
     """Light to dark; two-sided around zero if the entries have both signs. Outliers do not eat the scale."""
-    low, high = np.quantile(others, [0.01, 0.99]).tolist()
+    low, high = np.quantile(entries, [0.01, 0.99]).tolist()
     legend = alt.Legend(title=title, gradientLength=200, gradientThickness=12, format=".2~f", offset=16)
     if low < 0 < high:
         reach = max(-low, high)

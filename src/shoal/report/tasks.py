@@ -49,8 +49,8 @@ def _columns(first: Evaluation, own: Evaluation | None, metric: str) -> dict[str
     score = np.array([scores[metric] for scores in first.per_task.values()], float)
     found = {"rows": rows, label(metric): score}
     if own is not None:
-        theirs = np.array([own.per_task[task][metric] for task in first.per_task], float)
-        found["gain"] = (score - theirs) * (1.0 if higher_is_better(metric) else -1.0)
+        own_score = np.array([own.per_task[task][metric] for task in first.per_task], float)
+        found["gain"] = (score - own_score) * (1.0 if higher_is_better(metric) else -1.0)
     if first.trends is not None and first.kind != "multiclass":
         found["forecast"], found["truth"] = first.trends.means(first.tasks).T
     if any(point.coverage is not None for point in first.history):
@@ -96,24 +96,24 @@ def _title(name: str, columns: Mapping[str, FloatArray]) -> str:
 
 
 def _caption(first: Evaluation, columns: Mapping[str, FloatArray], metric: str, shown: int) -> str:
-    said = [f"Each task with its {label(metric)}."]
+    sentences = [f"Each task with its {label(metric)}."]
     if "gain" in columns:
-        said.append("Gain: how much better it is than that of a model of the task's own.")
+        sentences.append("Gain: how much better it is than that of a model of the task's own.")
     if "truth" in columns:
-        said.append(
+        sentences.append(
             "Forecast and truth: the mean prediction and the mean of what came."
             if first.kind == "regression"
             else "Forecast and truth: the mean probability of the larger label, and the share of rows that had it."
         )
     if "coverage" in columns:
-        said.append("Coverage: the share of its targets that were in their intervals or sets.")
-    said.append("The line is the error in equal parts of the stream, from left to right, higher is worse.")
+        sentences.append("Coverage: the share of its targets that were in their intervals or sets.")
+    sentences.append("The line is the error in equal parts of the stream, from left to right, higher is worse.")
     if shown < first.tasks:
-        said.append(
+        sentences.append(
             f"{shown:,} of {first.tasks:,} tasks can be found here: those with most rows, those with the worst score "
             "and those that lose most; --tasks-out writes all."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _sizes(columns: Mapping[str, FloatArray], first: Evaluation, metric: str) -> str:
@@ -123,10 +123,10 @@ def _sizes(columns: Mapping[str, FloatArray], first: Evaluation, metric: str) ->
     size = np.floor(np.log10(columns["rows"])).astype(int)
     lines = []
     for power in np.unique(size).tolist():
-        mine = size == power
-        cells = [f"{10**power:,} to {10 ** (power + 1) - 1:,} rows", f"{int(mine.sum()):,}"]
+        of_size = size == power
+        cells = [f"{10**power:,} to {10 ** (power + 1) - 1:,} rows", f"{int(of_size.sum()):,}"]
         for title in (label(metric), "gain"):
-            values = columns.get(title, np.zeros(0))[mine] if title in columns else np.zeros(0)
+            values = columns.get(title, np.zeros(0))[of_size] if title in columns else np.zeros(0)
             values = values[~np.isnan(values)]
             if title in columns:
                 cells.append(number(float(values.mean())) if len(values) else "undefined")

@@ -125,35 +125,35 @@ def _shared(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, per
 def _losses(rows: Dataset, decisions: FloatArray, U: Any) -> tuple[FloatArray, FloatArray]:
     """Hinge losses of the learner and of the comparator."""
     K = rows.n_tasks
-    mine = np.asarray(rows.X @ U.T)[np.arange(len(rows)), np.arange(len(rows)) % K]
-    return hinge(rows.y, decisions), hinge(rows.y, mine)
+    margins = np.asarray(rows.X @ U.T)[np.arange(len(rows)), np.arange(len(rows)) % K]
+    return hinge(rows.y, decisions), hinge(rows.y, margins)
 
 
 def _osmtl(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
     """Theorem 1, summed over tasks: cumulative loss, and the comparator's loss with the regret that is allowed."""
     U = common + personal
-    mine, theirs = _losses(rows, decisions, U)
+    losses, comparator = _losses(rows, decisions, U)
     regret = theory.osmtl_regret_bound(U, rows.X, rows.y, rows.task, alpha=learner.alpha, C=learner.C).sum()
-    return float(mine.sum()), float(theirs.sum() + regret)
+    return float(losses.sum()), float(comparator.sum() + regret)
 
 
 def _romco(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
     """Theorem 3: cumulative loss; U* is the common weights of every task, V* the personal ones."""
-    mine, theirs = _losses(rows, decisions, common + personal)
+    losses, comparator = _losses(rows, decisions, common + personal)
     settings = {name: getattr(learner, name) for name in ("eta", "rho", "lambda1", "lambda2", "C")}
     regret = theory.romco_regret_bound(
         np.tile(common, (len(personal), 1)), personal, rows.X, rows.y, rows.task, **settings
     )
-    return float(mine.sum()), float(theirs.sum() + regret / learner.C)
+    return float(losses.sum()), float(comparator.sum() + regret / learner.C)
 
 
 def _gaussian(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
     """Theorem 1: loss over mistaken rows."""
     U = common + personal
-    mine, theirs = _losses(rows, decisions, U)
+    losses, comparator = _losses(rows, decisions, U)
     wrong = (decisions >= 0) != (rows.y > 0)
     regret = theory.gaussian_regret_bound(U, rows.X, rows.y, rows.task, lam=learner.lam, eps=learner.eps, shared=common)
-    return float(mine[wrong].sum()), float(theirs[wrong].sum() + regret)
+    return float(losses[wrong].sum()), float(comparator[wrong].sum() + regret)
 
 
 BOUNDS: dict[str, Callable[..., tuple[float, float]]] = {

@@ -134,11 +134,11 @@ def _imported(module: str, code: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
             named = [f"{base}.{alias.name}" for alias in node.names]  # a module of a package needs none of the others
-            names = [name if _is_ours(name) else base for name in named]
+            names = [name if _is_of_shoal(name) else base for name in named]
         else:
             continue
-        yield from filter(_is_ours, names)
+        yield from filter(_is_of_shoal, names)
 
 
-def _is_ours(name: str) -> bool:
+def _is_of_shoal(name: str) -> bool:
     return f"{name}.".startswith(f"{PACKAGE}.") and _file(name) is not None

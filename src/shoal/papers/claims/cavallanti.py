@@ -52,8 +52,8 @@ def one_loses_on_d1(e: Evidence) -> Iterator[Case]:
     """b = 1 against b = 0 on each of D1 to D8."""
     for choice in CHOICES:
         for level in LEVELS:
-            who, other = ("b = 0", "b = 1") if level == 1 else ("b = 1", "b = 0")
-            yield rules.beats(e, ONE, f"D{level} {choice}", "error", [who], [other])
+            learner, other = ("b = 0", "b = 1") if level == 1 else ("b = 1", "b = 0")
+            yield rules.beats(e, ONE, f"D{level} {choice}", "error", [learner], [other])
 
 
 def norms_never_lose(e: Evidence) -> Iterator[Case]:
@@ -124,7 +124,7 @@ def factor_k(e: Evidence) -> Iterator[Case]:
         for name in ("pairwise", "2p-norm matrix"):
             data = [f"{K} tasks{kind}" for K in COUNTS]
             alone, shared = (
-                np.array([e.values(EQUAL, who, d, "error") for d in data]) for who in ("independent", name)
+                np.array([e.values(EQUAL, learner, d, "error") for d in data]) for learner in ("independent", name)
             )
             slopes = np.polyfit(np.log(COUNTS), np.log(alone / shared), 1)[0]
             gain = Number(f"gain with {COUNTS[-1]} tasks", alone[-1].mean() / shared[-1].mean(), ".1f")

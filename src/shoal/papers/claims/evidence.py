@@ -72,16 +72,16 @@ class Evidence:
         """The paper's number and its deviation."""
         return self.experiment(experiment).published[entrant, data, metric]
 
-    def gain(self, experiment: str, who: str, other: str, data: str, metric: str) -> Difference:
-        """The advantage of `who` over `other`, paired by shuffle; positive is better."""
-        a, b = (self.values(experiment, name, data, metric) for name in (who, other))
+    def gain(self, experiment: str, learner: str, other: str, data: str, metric: str) -> Difference:
+        """The advantage of `learner` over `other`, paired by shuffle; positive is better."""
+        a, b = (self.values(experiment, name, data, metric) for name in (learner, other))
         better = self.metric(experiment, metric).better
         return paired(better * a, better * b, self.experiment(experiment).overlap.get(data, 0.0))
 
     def contest(self, experiment: str, data: str, metric: str, who: Iterable[str], others: Iterable[str]) -> Difference:
         """The advantage of the best of `who` over the best of `others`."""
-        mine, theirs = (self.best(experiment, names, data, metric) for names in (who, others))
-        return self.gain(experiment, mine, theirs, data, metric)
+        best, rival = (self.best(experiment, names, data, metric) for names in (who, others))
+        return self.gain(experiment, best, rival, data, metric)
 
     def best(self, experiment: str, names: Iterable[str], data: str, metric: str) -> str:
         """The learner with the best mean."""

@@ -52,8 +52,8 @@ def exceptional(e: Evidence) -> Iterator[Case]:
     """It leads on sentiment, and by more than elsewhere."""
     leads = {}
     for data in DATA:
-        mine, theirs = (e.best(TABLE, names, data, "auc") for names in (FORMS, BASELINES))
-        leads[data] = e.values(TABLE, mine, data, "auc") - e.values(TABLE, theirs, data, "auc")
+        best, baseline = (e.best(TABLE, names, data, "auc") for names in (FORMS, BASELINES))
+        leads[data] = e.values(TABLE, best, data, "auc") - e.values(TABLE, baseline, data, "auc")
     yield rules.beats(e, TABLE, "sentiment", "auc", FORMS, BASELINES, "it leads on sentiment")
     elsewhere = max(("landmine", "spam"), key=lambda data: leads[data].mean())
     yield shown(
@@ -74,8 +74,8 @@ def cheap(e: Evidence) -> Iterator[Case]:
 def by_loss(e: Evidence) -> Iterator[Case]:
     """The worst of those that weigh updates by losses (the better OSMTL) against the best of those that do not."""
     for data in DATA:
-        mine = min(("OSGL", e.best(TABLE, FORMS, data, "auc")), key=lambda name: e.mean(TABLE, name, data, "auc"))
-        yield rules.beats(e, TABLE, data, "auc", [mine], NOT_BY_LOSS)
+        worst = min(("OSGL", e.best(TABLE, FORMS, data, "auc")), key=lambda name: e.mean(TABLE, name, data, "auc"))
+        yield rules.beats(e, TABLE, data, "auc", [worst], NOT_BY_LOSS)
 
 
 def global_on_spam(e: Evidence) -> Iterator[Case]:

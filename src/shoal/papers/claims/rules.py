@@ -20,9 +20,9 @@ def beats(
     e: Evidence, experiment: str, data: str, metric: str, who: Iterable[str], others: Iterable[str], where: str = ""
 ) -> Case:
     """The best of `who` is better than the best of `others`, beyond chance."""
-    mine, theirs = (e.best(experiment, names, data, metric) for names in (who, others))
-    numbers = (number(e, experiment, name, data, metric) for name in (mine, theirs))
-    return shown(where or data, e.gain(experiment, mine, theirs, data, metric), *numbers)
+    best, rival = (e.best(experiment, names, data, metric) for names in (who, others))
+    numbers = (number(e, experiment, name, data, metric) for name in (best, rival))
+    return shown(where or data, e.gain(experiment, best, rival, data, metric), *numbers)
 
 
 def beats_each(
@@ -35,11 +35,11 @@ def beats_each(
 
 
 def no_worse(
-    e: Evidence, experiment: str, data: str, metric: str, who: str, other: str, margin: float, where: str = ""
+    e: Evidence, experiment: str, data: str, metric: str, learner: str, other: str, margin: float, where: str = ""
 ) -> Case:
-    """What `who` loses against `other` is less than a margin, beyond chance: the interval ends below the margin."""
-    gain = e.gain(experiment, who, other, data, metric)
-    names = (number(e, experiment, name, data, metric) for name in (who, other))
+    """What `learner` loses against `other` is less than a margin, beyond chance: the interval ends below the margin."""
+    gain = e.gain(experiment, learner, other, data, metric)
+    names = (number(e, experiment, name, data, metric) for name in (learner, other))
     return shown(where or data, gain.less(-margin), *names)
 
 
@@ -56,13 +56,13 @@ def ratio(
     where: str = "",
 ) -> Case:
     """`more` over `less` is above `least`, or below `most`, beyond chance; by the logarithms of the ratios."""
-    sign, factor, asked = (1, least, "least") if least is not None else (-1, most, "most")
+    sign, factor, bound = (1, least, "least") if least is not None else (-1, most, "most")
     assert factor is not None
     found = e.log_ratio(experiment, more, less, data, metric)
     quotient = e.ratio(experiment, more, less, data, metric)
     first = Number(f"{more} over {less}", quotient, ".3g" if quotient < 1000 else ",.0f")
     difference = found._replace(mean=sign * (found.mean - math.log(factor)))
-    return shown(where or f"{data}, {more}/{less}", difference, first, Number(f"asked: at {asked}", factor, "g"))
+    return shown(where or f"{data}, {more}/{less}", difference, first, Number(f"asked: at {bound}", factor, "g"))
 
 
 def unbroken(e: Evidence, experiment: str, entrant: str, data: str) -> Case:
@@ -86,10 +86,10 @@ def same_order(e: Evidence, experiment: str, data: str, metric: str, names: Iter
     """Learners come in the paper's order: Kendall's tau of our means with its numbers."""
     from scipy.stats import kendalltau
 
-    who = list(names)
-    ours = [e.mean(experiment, name, data, metric) for name in who]
-    theirs = [e.published(experiment, name, data, metric)[0] for name in who]
-    tau = float(kendalltau(ours, theirs).statistic) if len(set(ours)) > 1 else 0.0
+    learners = list(names)
+    ours = [e.mean(experiment, name, data, metric) for name in learners]
+    paper = [e.published(experiment, name, data, metric)[0] for name in learners]
+    tau = float(kendalltau(ours, paper).statistic) if len(set(ours)) > 1 else 0.0
     return Case(data, tau >= least, Number("Kendall's tau", tau, ".2f"), Number("asked: at least", least, ".2f"))
 
 

@@ -47,8 +47,8 @@ def summary(lines: Iterable[Line]) -> str:
     """Counts of claims by verdict."""
     verdicts = [line.ours.verdict for line in lines]
     counts = [(verdicts.count(verdict), verdict) for verdict in VERDICTS]
-    told = [f"{n} {verdict if n == 1 else _plural(verdict)}" for n, verdict in counts if n]
-    return f"{len(verdicts)} claims: {', '.join(told)}."
+    parts = [f"{n} {verdict if n == 1 else _plural(verdict)}" for n, verdict in counts if n]
+    return f"{len(verdicts)} claims: {', '.join(parts)}."
 
 
 def _plural(verdict: str) -> str:

@@ -36,9 +36,9 @@ def beats_others(e: Evidence) -> Iterator[Case]:
         better, form = e.metric(QUERIES, metric).better, e.metric(QUERIES, metric).form
         for other in (AT_RANDOM, BY_MARGIN):
             shares, values = _line(e, data, metric, other)
-            mine = {name: e.mean(QUERIES, name, data, "asked") for name in LINES[THE_RULE]}
-            inside = {name: share for name, share in mine.items() if shares[0] <= share <= shares[-1]}
-            for name, share in (inside or mine).items():
+            asked = {name: e.mean(QUERIES, name, data, "asked") for name in LINES[THE_RULE]}
+            inside = {name: share for name, share in asked.items() if shares[0] <= share <= shares[-1]}
+            for name, share in (inside or asked).items():
                 rule = e.values(QUERIES, name, data, metric)
                 beside = np.array([np.interp(share, shares, column) for column in values.T])
                 numbers = Number("rule", rule.mean(), form), Number(other, beside.mean(), form)
