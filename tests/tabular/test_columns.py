@@ -116,7 +116,7 @@ def of_python(model: Any, row: dict[str, Any], *, strict: bool, one: bool) -> tu
 def say_again(model: Any) -> None:
     """Each column is named once: here once a try."""
     counted = model._fitted().table.encoder.unmatched
-    for names in (counted._said, counted.absent, counted.unknown):
+    for names in (counted._named, counted.absent, counted.unknown):
         names.clear()
 
 

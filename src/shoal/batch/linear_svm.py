@@ -137,19 +137,19 @@ class Point(NamedTuple):
     low: FloatArray
     high: FloatArray
 
-    def moved(self, by: Point, step: float) -> Point:
+    def moved(self, direction: Point, step: float) -> Point:
         """This point plus step times a direction."""
-        return Point(*(here + step * there for here, there in zip(self, by, strict=True)))
+        return Point(*(x + step * dx for x, dx in zip(self, direction, strict=True)))
 
     def complementarity(self) -> float:
         """Mean of a low and slack high: 0 at the solution."""
         return float(self.a @ self.low + self.slack @ self.high) / (2 * len(self.a))
 
-    def longest_step(self, by: Point) -> float:
+    def longest_step(self, direction: Point) -> float:
         """The largest step, at most 1, that leaves everything >= 0."""
-        here, there = np.concatenate(self[1:]), np.concatenate(by[1:])
-        falling = there < 0.0
-        return min(1.0, float((-here[falling] / there[falling]).min(initial=np.inf)))
+        x, dx = np.concatenate(self[1:]), np.concatenate(direction[1:])
+        falling = dx < 0.0
+        return min(1.0, float((-x[falling] / dx[falling]).min(initial=np.inf)))
 
 
 class Solution(NamedTuple):
@@ -202,14 +202,14 @@ def _step(at: Point, Z: FloatArray, mu: float) -> Point:
     guess = newton.direction(at.a * at.low, at.slack * at.high)
     tau = at.complementarity()
     target = tau * (at.moved(guess, at.longest_step(guess)).complementarity() / tau) ** 3
-    by = newton.direction(
+    direction = newton.direction(
         at.a * at.low + guess.a * guess.low - target, at.slack * at.high + guess.slack * guess.high - target
     )
-    then = at.moved(by, NEARLY * at.longest_step(by))
+    then = at.moved(direction, NEARLY * at.longest_step(direction))
     if then.complementarity() >= tau:  # with what was to correct the guess, steps may go round in circles
         target = CENTRE * tau
-        by = newton.direction(at.a * at.low - target, at.slack * at.high - target)
-        then = at.moved(by, NEARLY * at.longest_step(by))
+        direction = newton.direction(at.a * at.low - target, at.slack * at.high - target)
+        then = at.moved(direction, NEARLY * at.longest_step(direction))
     return then
 
 

@@ -110,15 +110,15 @@ def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Mach
         target[inside] = cho_solve(factor, y[inside])
         direction = target - b
         change = K @ direction
-        there = np.array_equal(inside, np.flatnonzero(y * (f + change) < 1.0))
-        step = 1.0 if there else _exact_step(f, direction, change, y, C)
-        then, f = target if there else b + step * direction, f + step * change
+        is_minimum = np.array_equal(inside, np.flatnonzero(y * (f + change) < 1.0))
+        step = 1.0 if is_minimum else _exact_step(f, direction, change, y, C)
+        then, f = target if is_minimum else b + step * direction, f + step * change
         value = 0.5 * max(0.0, float(then @ f)) + C * float((np.maximum(0.0, 1.0 - y * f) ** 2).sum())
         if not value <= values[-1]:  # rounding errors of the system rule
             return Machine(b, len(values), True, (*values[1:], values[-1]))
         b = then
         values.append(value)
-        if there or values[-2] - values[-1] <= ROUNDING * values[-1]:
+        if is_minimum or values[-2] - values[-1] <= ROUNDING * values[-1]:
             return Machine(b, len(values) - 1, True, tuple(values[1:]))
     return Machine(b, max_iter, False, tuple(values[1:]))
 

@@ -46,12 +46,12 @@ def load_landmine(n_tasks: int = 29) -> Dataset:
     content = loadmat(find("landmine", "LandmineData.mat", source=_SOURCE))
     fields = _FIELDS[n_tasks]
     X = np.concatenate([content["feature"][0, field - 1] for field in fields])
-    mine = np.concatenate([content["label"][0, field - 1].ravel() for field in fields])
+    labels = np.concatenate([content["label"][0, field - 1].ravel() for field in fields])
     sizes = [len(content["feature"][0, field - 1]) for field in fields]
     return Dataset(
         name="landmine" if n_tasks == 29 else f"landmine{n_tasks}",
         X=np.column_stack([X, np.ones(len(X))]),
-        y=np.where(mine == 1, 1.0, -1.0),
+        y=np.where(labels == 1, 1.0, -1.0),
         task=np.repeat(fields, sizes),
         feature_names=(*(f"radar{j}" for j in range(1, 10)), "constant"),
         description=_DESCRIPTION,

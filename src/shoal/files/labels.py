@@ -115,8 +115,8 @@ class Labels:
 
     def check_given(self, labels: Sequence[Any]) -> None:
         """Raise ValueError if `labels` are not the known classes, compared as in `in_order`."""
-        asked, known = Labels("auto", labels, as_text=self.numeric is False).classes, self.in_order
-        if asked != known and not (len(asked) > 2 and set(asked) == set(known)):
+        given, known = Labels("auto", labels, as_text=self.numeric is False).classes, self.in_order
+        if given != known and not (len(given) > 2 and set(given) == set(known)):
             raise ValueError(f"labels={list(labels)!r}, but {known!r} in the saved state: leave it out")
 
     def codes(self, found: Sequence[str]) -> list[int]:

@@ -121,7 +121,7 @@ def choose_format(paths: Sequence[str], format: str | None, *, has_columns: bool
         found = {path: _meant(path, has_columns) for path in paths}
         unknown = [path for path, meant in found.items() if meant is None]
         if unknown:
-            endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)
+            endings = ", ".join(f".{ending}" for of_format in FORMATS.values() for ending in of_format)
             raise ValueError(
                 f"{unknown[0]} does not end in {endings}: format= says which it is, one of {', '.join(FORMATS)}"
             )

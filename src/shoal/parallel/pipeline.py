@@ -53,24 +53,24 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Ca
     return done
 
 
-def learn_in_blocks(run: Callable[[Part], int], first: int, end: int, these: Any, those: Any) -> tuple[int, float]:
+def learn_in_blocks(run: Callable[[Part], int], first: int, end: int, block: Any, spare: Any) -> tuple[int, float]:
     """Learn rounds in blocks by `run`; where it stopped, and the seconds of both threads.
 
     Neither thread is the caller's: an interrupt, which the main thread gets, waits until all is learned.
     """
     with ThreadPoolExecutor(2) as pool:
-        return pool.submit(_alternate, run, first, end, these, those, pool).result()
+        return pool.submit(_alternate, run, first, end, block, spare, pool).result()
 
 
 def _alternate(
-    run: Callable[[Part], int], first: int, end: int, these: Any, those: Any, pool: ThreadPoolExecutor
+    run: Callable[[Part], int], first: int, end: int, block: Any, spare: Any, pool: ThreadPoolExecutor
 ) -> tuple[int, float]:
     """Learn one block while the pool's other thread prepares the next."""
     n_rows = FIRST
-    ready = pool.submit(run, Part(first, min(end, first + n_rows), True, False, these)).result()
+    ready = pool.submit(run, Part(first, min(end, first + n_rows), True, False, block)).result()
     while ready > first:
         n_rows = min(2 * n_rows, MOST)
-        ahead = pool.submit(run, Part(ready, min(end, ready + n_rows), True, False, those))
-        run(Part(first, ready, False, True, these))
-        first, ready, these, those = ready, ahead.result(), those, these
+        ahead = pool.submit(run, Part(ready, min(end, ready + n_rows), True, False, spare))
+        run(Part(first, ready, False, True, block))
+        first, ready, block, spare = ready, ahead.result(), spare, block
     return ready, time.thread_time() + pool.submit(time.thread_time).result()

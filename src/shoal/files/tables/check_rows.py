@@ -47,9 +47,9 @@ class Roles(NamedTuple):
         if saved is None:
             return given
         for name in ("tasks", "label"):
-            asked, known = getattr(given, name), saved[name]
-            if asked and asked != known:
-                raise ValueError(f"{name.rstrip('s')}={asked!r}, but {known!r} in the saved state: rename it")
+            new, known = getattr(given, name), saved[name]
+            if new and new != known:
+                raise ValueError(f"{name.rstrip('s')}={new!r}, but {known!r} in the saved state: rename it")
         ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
         weight, time = given.weight or saved["weight"], given.time or saved["time"]
         tasks, label = list(saved["tasks"]), saved["label"]

@@ -85,7 +85,7 @@ def standardize(numbers: NDArray[np.float64], moments: Moments, first_clipped: N
             x[c] = numbers[c, row]
         for c in range(len(numbers)):
             value, before = x[c], step[c]
-            there = value == value
+            present = value == value
             varies = deviation[c] > 0.0
             limit = BEYOND * deviation[c] if varies & (seen[c] >= SURE) else np.inf
             delta = value - mean[c]
@@ -109,20 +109,20 @@ def standardize(numbers: NDArray[np.float64], moments: Moments, first_clipped: N
             changed = (more >= CHANGED) | (size < FALLEN * top)
             anew = changed | (moves & (k == TESTED) & (spread > WIDE * size))
 
-            seen[c] = (1.0 if anew else n) if there else seen[c]
-            mean[c] = (value if anew else mean[c] + shift) if there else mean[c]
-            m2[c] = (0.0 if anew else scatter) if there else m2[c]
-            deviation[c] = (0.0 if anew else spread) if there else deviation[c]
-            previous[c] = value if there else previous[c]
-            step[c] = size if there else step[c]
-            largest[c] = top if there else largest[c]
-            steps[c] = (0.0 if changed else k) if there else steps[c]
-            run[c] = (0.0 if anew else more) if there else run[c]
+            seen[c] = (1.0 if anew else n) if present else seen[c]
+            mean[c] = (value if anew else mean[c] + shift) if present else mean[c]
+            m2[c] = (0.0 if anew else scatter) if present else m2[c]
+            deviation[c] = (0.0 if anew else spread) if present else deviation[c]
+            previous[c] = value if present else previous[c]
+            step[c] = size if present else step[c]
+            largest[c] = top if present else largest[c]
+            steps[c] = (0.0 if changed else k) if present else steps[c]
+            run[c] = (0.0 if anew else more) if present else run[c]
             first_clipped[c] = row if odd & (clipped[c] == 0.0) else first_clipped[c]
             clipped[c] += 1.0 if odd else 0.0
             z = (delta - shift) / spread if spread > 0.0 else 0.0
-            x[c] = (0.0 if anew else z) if there else 1.0
-            slot[c] = 0 if there else 1
+            x[c] = (0.0 if anew else z) if present else 1.0
+            slot[c] = 0 if present else 1
 
 
 def scale(numbers: NDArray[np.float64], moments: Moments, cells: Cells) -> None:

@@ -26,7 +26,7 @@ from shoal.files.tables.batches import Batch, Problem, parse_good_records
 
 DELIMITERS = ",;\t|"
 SAMPLED, SAMPLE_BYTES = 20, 1 << 18  # records that decide the delimiter, and bytes searched for them
-SAYS_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\r?\n')  # a first line for Excel
+DELIMITER_LINE = re.compile(rb'"?sep=([^"\r\n])"?\r?\n')  # a first line for Excel
 MOSTLY = 0.9
 MAX_COLUMNS = 100_000
 NEWLINE, RETURN, QUOTE = 10, 13, 34
@@ -56,10 +56,10 @@ class Delimited:
     def __init__(self, source: ByteSource, delimiter: str | None) -> None:
         blocks = source.blocks()
         first_block = next(blocks, b"")
-        line, said = 1, SAYS_DELIMITER.match(first_block)
-        if said:
-            line, first_block = 2, first_block[said.end() :]
-            delimiter = delimiter or said[1].decode()
+        line, declared = 1, DELIMITER_LINE.match(first_block)
+        if declared:
+            line, first_block = 2, first_block[declared.end() :]
+            delimiter = delimiter or declared[1].decode()
         self.delimiter = delimiter = delimiter or find_delimiter(first_block)
         self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter), source.name, line)
         for first in self._records:

@@ -59,12 +59,12 @@ class Names:
         Columns that are features.
     tasks : sequence of str
         Columns of the task.
-    others : collection of str
+    not_features : collection of str
         Further ones that a row may have, such as the label.
     """
 
-    def __init__(self, columns: list[str], tasks: Sequence[str], others: Collection[str | None]) -> None:
-        self._columns, self._others = columns, others
+    def __init__(self, columns: list[str], tasks: Sequence[str], not_features: Collection[str | None]) -> None:
+        self._columns, self._not_features = columns, not_features
         self.usual = {*columns, *tasks}
         self._latest: tuple[list[str], list[str], list[str], str | None] = ([], [], [], None)
 
@@ -73,7 +73,7 @@ class Names:
         names, latest = [*row], self._latest
         if names != latest[0]:
             absent = [name for name in self._columns if name not in row]
-            unknown = [name for name in names if name not in self.usual and name not in self._others]
+            unknown = [name for name in names if name not in self.usual and name not in self._not_features]
             latest = self._latest = names, absent, unknown, note(absent, unknown)
         return latest[1:]
 

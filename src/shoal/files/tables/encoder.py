@@ -186,10 +186,10 @@ class StreamEncoder:
         self._n_rows += n_rows if learns else 0
         return X
 
-    def begin_rows(self, tasks: Sequence[str] = (), others: Collection[str | None] = ()) -> RowLearner:
-        """A new learner of single rows for `learn_one`; `tasks` and `others` as in `one_row`."""
+    def begin_rows(self, tasks: Sequence[str] = (), not_features: Collection[str | None] = ()) -> RowLearner:
+        """A new learner of single rows for `learn_one`; `tasks` and `not_features` as in `one_row`."""
         known = {name: self._columns[name] for name in self.column_names}
-        names = Names(self.column_names, tasks, others)
+        names = Names(self.column_names, tasks, not_features)
         self.row_learner = RowLearner(known, self._texts, self.notation.words, names)
         return self.row_learner
 
@@ -219,13 +219,13 @@ class StreamEncoder:
         found._texts = self._texts.frozen()
         return found
 
-    def one_row(self, tasks: Sequence[str] = (), others: Collection[str | None] = ()) -> OneRow:
+    def one_row(self, tasks: Sequence[str] = (), not_features: Collection[str | None] = ()) -> OneRow:
         """An encoder of single rows, with the columns of now; later encoding does not change it.
 
-        `tasks` are the columns of the task, `others` further ones that are no features.
+        `tasks` are the columns of the task, `not_features` those that are of neither, such as the label.
         """
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
-        names = Names(self.column_names, tasks, others)
+        names = Names(self.column_names, tasks, not_features)
         absent = self.notation.words
         return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
 
@@ -255,11 +255,11 @@ class StreamEncoder:
         if problems:
             raise ValueError(f"value {problems[0][0]} to compare: {problems[0][1]}")
         rows = self.encode(read, frame.height, learns=False)
-        mine = np.array([j for j, of in enumerate(self.feature_columns) if of == name], np.int64)
-        rows.data[~np.isin(rows.indices, mine)] = 0.0
+        features = np.array([j for j, of in enumerate(self.feature_columns) if of == name], np.int64)
+        rows.data[~np.isin(rows.indices, features)] = 0.0
         rows.eliminate_zeros()
         parts = [(rows.indices[first:last], rows.data[first:last]) for first, last in itertools.pairwise(rows.indptr)]
-        return [Setting(value, mine, *part) for value, part in zip(values, parts, strict=True)]
+        return [Setting(value, features, *part) for value, part in zip(values, parts, strict=True)]
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""

@@ -69,10 +69,10 @@ def meanings_of(columns: Sequence[Column], texts: TextSlots, values: dict[str, V
         if column.kind == "numeric":
             (own, absent), (mean, deviation, _) = column.slots.index.tolist(), column.scaling()
             value = float(its.numbers[row])
-            said = number(value, deviation)
+            shown = number(value, deviation)
             if value in (0.0, 1.0) and math.isclose(deviation**2, mean * (1.0 - mean), rel_tol=0.05):  # all are 0 or 1
-                said = "true" if value else "false"
-            found[own] = Meaning(name, said, mean, deviation)
+                shown = "true" if value else "false"
+            found[own] = Meaning(name, shown, mean, deviation)
             found[absent] = missing
         elif column.kind == "forecast":
             found[int(column.slots.index[0])] = Meaning(name, number(float(its.numbers[row]), 0.0))
@@ -90,7 +90,7 @@ def meanings_of(columns: Sequence[Column], texts: TextSlots, values: dict[str, V
                 slot = part.slot_of(text[row])
                 if 0 <= slot < len(part.index):
                     of = part.name.removeprefix(f"{name}.") if column.kind != "category" else ""
-                    found[int(part.index[slot])] = missing if text[row] is None else Meaning(name, _said(of, text[row]))
+                    found[int(part.index[slot])] = missing if text[row] is None else Meaning(name, _text(of, text[row]))
     found.pop(-1, None)  # of features that no row to learn had
     return found
 
@@ -113,18 +113,18 @@ def settings_of(column: Column, X: Any) -> list[Setting]:
     found: list[Setting] = []
     for part in column.categories:
         of = part.name.removeprefix(f"{column.name}.") if column.kind != "category" else ""
-        there = part.index >= 0
-        index = part.index[there].astype(np.int64)
-        names = [name for name, is_there in zip(part.names, there.tolist(), strict=False) if is_there]
+        known = part.index >= 0
+        index = part.index[known].astype(np.int64)
+        names = [name for name, is_known in zip(part.names, known.tolist(), strict=False) if is_known]
         rows = np.asarray(X[:, index].getnnz(axis=0))
         order = [k for k in np.argsort(-rows, kind="stable").tolist() if rows[k]]
-        told = {k: names[k].removeprefix(part.name).removeprefix("=") for k in order}
+        values = {k: names[k].removeprefix(part.name).removeprefix("=") for k in order}
         if of:  # in the order of time, without a missing date
-            order = sorted((k for k in order if told[k].isdigit()), key=lambda k: int(told[k]))
+            order = sorted((k for k in order if values[k].isdigit()), key=lambda k: int(values[k]))
         if of and len(order) < 2:
             continue
         found += [
-            Setting(_said(of, told[k]) if of else told[k], index, index[[k]], np.ones(1))
+            Setting(_text(of, values[k]) if of else values[k], index, index[[k]], np.ones(1))
             for k in order[: None if of else TYPICAL]
         ]
     return found
@@ -144,14 +144,14 @@ def _numbers_of(column: Column, X: Any) -> list[Setting]:
     if len(distinct) > TYPICAL:
         distinct = np.unique(np.quantile(scaled, DECILES, method="nearest"))
     replaced = np.array([j for j in (own, absent) if j >= 0], np.int64)
-    said = dict.fromkeys(float(number(mean + z * deviation, deviation)) for z in distinct.tolist())
+    values = dict.fromkeys(float(number(mean + z * deviation, deviation)) for z in distinct.tolist())
     return [
         Setting(value, replaced, replaced[:1], np.array([(value - mean) / deviation if deviation else 0.0]))
-        for value in said
+        for value in values
     ]
 
 
-def _said(part: str, value: str) -> str:
+def _text(part: str, value: str) -> str:
     """A part of a date, or a category."""
     if part == "weekday":
         return calendar.day_name[int(value) - 1]

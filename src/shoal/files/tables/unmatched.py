@@ -29,7 +29,7 @@ class Unmatched:
     def __init__(self) -> None:
         self.absent, self.unknown = Counter[str](), Counter[str]()
         self.strict = False
-        self._said: set[str] = set()
+        self._named: set[str] = set()
 
     def count(self, absent: list[str], unknown: list[str], rows: int) -> None:
         """Count rows that lack some columns and have some others. Raises ValueError if that is not allowed."""
@@ -42,13 +42,13 @@ class Unmatched:
 
     def warn(self) -> None:
         """Name each column that was found and not named before, and what may be done, in a warning each."""
-        if len(self.unknown) + len(self.absent) == len(self._said):
+        if len(self.unknown) + len(self.absent) == len(self._named):
             return
-        unknown = [name for name in self.unknown if name not in self._said]
-        absent = [name for name in self.absent if name not in self._said]
-        self._said.update(unknown, absent)
-        found = [f"{said}: it is not used" for said in _unknown(unknown, self.absent)]
-        found += [f"{said}: its values are taken as missing" for said in _absent(absent)]
+        unknown = [name for name in self.unknown if name not in self._named]
+        absent = [name for name in self.absent if name not in self._named]
+        self._named.update(unknown, absent)
+        found = [f"{fault}: it is not used" for fault in _unknown(unknown, self.absent)]
+        found += [f"{fault}: its values are taken as missing" for fault in _absent(absent)]
         for sentence in found:
             warnings.warn(f"{sentence} (strict=True refuses such rows)", stacklevel=5)
 
@@ -63,8 +63,8 @@ class Unmatched:
 
 def note(absent: list[str], unknown: list[str]) -> str | None:
     """The sentence for one row; None if its columns are those of the model."""
-    found = [f"{said}: not used" for said in _unknown(unknown[:SHOWN], absent)]
-    found += [f"{said}: taken as missing" for said in _absent(absent[:SHOWN])]
+    found = [f"{fault}: not used" for fault in _unknown(unknown[:SHOWN], absent)]
+    found += [f"{fault}: taken as missing" for fault in _absent(absent[:SHOWN])]
     more = max(len(absent) - SHOWN, 0) + max(len(unknown) - SHOWN, 0)
     return "; ".join([*found, *([f"and {plural(more, 'column')} more"] if more else [])]) or None
 
