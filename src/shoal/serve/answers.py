@@ -66,21 +66,21 @@ class Answers:
         for first in range(0, chunk.X.shape[0], ROWS_A_TURN):
             part = part_of(chunk, first, first + ROWS_A_TURN)
             with fold.turns.answering():
-                said = served.predict(part)
-            n = len(said.predicted)
-            tasks = said.task or [None] * n
-            chances = [None] * n if said.probability is None else said.probability.tolist()
-            known = [True] * n if said.is_known is None else said.is_known
-            predicted = served.labels.as_written(said.predicted)
+                predictions = served.predict(part)
+            n = len(predictions.predicted)
+            tasks = predictions.task or [None] * n
+            chances = [None] * n if predictions.probability is None else predictions.probability.tolist()
+            known = [True] * n if predictions.is_known is None else predictions.is_known
+            predicted = served.labels.as_written(predictions.predicted)
             answers = [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
-            if said.interval is not None:
-                ends = zip(answers, said.interval.tolist(), strict=True)
+            if predictions.interval is not None:
+                ends = zip(answers, predictions.interval.tolist(), strict=True)
                 answers = [answer._replace(low=low, high=high) for answer, (low, high) in ends]
-            if said.labels is not None:
-                sets = zip(answers, said.labels, strict=True)
+            if predictions.labels is not None:
+                sets = zip(answers, predictions.labels, strict=True)
                 answers = [answer._replace(set=served.labels.as_written(labels)) for answer, labels in sets]
-            if said.quantiles is not None:
-                names, by_row = list(said.quantiles), np.column_stack([*said.quantiles.values()]).tolist()
+            if predictions.quantiles is not None:
+                names, by_row = list(predictions.quantiles), np.column_stack([*predictions.quantiles.values()]).tolist()
                 levels = (dict(zip(names, values, strict=True)) for values in by_row)
                 answers = [answer._replace(quantiles=one) for answer, one in zip(answers, levels, strict=True)]
             found += answers
@@ -121,9 +121,9 @@ class Answers:
         for i, task, decision, chance, is_known in zip(
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
         ):
-            said = chance if has_probabilities else None
+            probability = chance if has_probabilities else None
             self._keep(task, rows[i])
-            found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known, one_row.note(rows[i]))
+            found[i] = Answer(None, task, labels[int(decision >= 0.0)], probability, is_known, one_row.note(rows[i]))
         return found
 
     def explain(self, rows: Rows) -> list[Reasons]:
@@ -210,16 +210,16 @@ def rehearse(path: Path, *, with_shadows: bool = True) -> None:
         served = ServedModel(path, with_shadows=with_shadows)
         roles, tasks = served.roles, list(served.learner.tasks_)
         row = dict.fromkeys(served.encoder.column_names)
-        asked = {**row, **dict.fromkeys(roles.tasks, str(tasks[0]) if tasks else "task")}
+        unlabeled = {**row, **dict.fromkeys(roles.tasks, str(tasks[0]) if tasks else "task")}
         label = 0 if served.labels.kind == "regression" else served.labels.classes[0]
-        learned = {**asked, str(roles.label): label}
+        labeled = {**unlabeled, str(roles.label): label}
         if roles.weight is not None:
-            learned[roles.weight] = 1
+            labeled[roles.weight] = 1
         fold = Fold(served)
         answers = Answers(fold)
-        answers.of(from_dicts([asked]))
-        answers.of_each([asked])
-        checked, faults = served.check(from_dicts([learned]))
+        answers.of(from_dicts([unlabeled]))
+        answers.of_each([unlabeled])
+        checked, faults = served.check(from_dicts([labeled]))
         if not faults:
             fold.apply(Group(1, np.zeros(1), checked))
         if tasks:

@@ -223,16 +223,16 @@ class Fold:
         try:
             return learn(learner, part), 0
         except ValueError:
-            said, refused, reached = np.full(part.X.shape[0], np.nan), 0, 0
+            decisions, refused, reached = np.full(part.X.shape[0], np.nan), 0, 0
             for cut in model.cuts(part).tolist():
                 try:
                     found = learn(learner, part_of(part, reached, cut))
                 except ValueError:
                     refused += cut - reached
                 else:
-                    said[reached:cut] = found if found.ndim == 1 else np.nan
+                    decisions[reached:cut] = found if found.ndim == 1 else np.nan
                 reached = cut
-            return said, refused
+            return decisions, refused
 
     def replay(self, records: Iterable[Record]) -> Iterator[int]:
         """Apply the records behind the position; yield the position after each group.

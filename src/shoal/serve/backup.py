@@ -166,15 +166,15 @@ def _extract(file: Path, folder: Path) -> Backup:
 def _move_log(path: Path, url: str) -> None:
     log = Log(f"sqlite:///{path}")
     try:
-        there = Log(url)
+        target = Log(url)
         try:
             # After a kill behind the copy it is there already.
-            if (there.id, there.last) != (log.id, log.last):
-                if there.id:
+            if (target.id, target.last) != (log.id, log.last):
+                if target.id:
                     raise ValueError("the database is not empty: a log is restored into an empty one")
                 log.copy_to(url, 0)
         finally:
-            there.close()
+            target.close()
     finally:
         log.close()
     path.unlink()

@@ -352,7 +352,7 @@ class Attempts:
         """Seconds until the next attempt. Raises the failure if there is none."""
         if isinstance(found, httpx.Response):
             error: Exception = _error(found)
-            again, wait = found.status_code in AGAIN, _said(found, self._wait)
+            again, wait = found.status_code in AGAIN, _retry_after(found, self._wait)
         else:
             error, again, wait = found, not isinstance(found, FINAL), self._wait
         if self._left == 0 or not again:
@@ -468,7 +468,7 @@ def _path(task: str) -> str:
     return f"/v1/tasks/{quote(task, safe='').replace('.', '%2E')}"
 
 
-def _said(answer: httpx.Response, otherwise: float) -> float:
+def _retry_after(answer: httpx.Response, otherwise: float) -> float:
     """The seconds of Retry-After, or else those given."""
     try:
         return max(float(answer.headers["retry-after"]), 0.0)

@@ -486,8 +486,8 @@ class Engine:
         return "" if self._learner.failure is None else STOPPED
 
     def _refuse_if_closed(self) -> None:
-        if said := self._no_service:
-            raise contract.Unavailable(said)
+        if reason := self._no_service:
+            raise contract.Unavailable(reason)
 
     def _refuse_if_in_trouble(self) -> None:
         """Raise Unavailable at once if the log is away."""

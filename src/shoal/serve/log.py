@@ -220,10 +220,10 @@ def is_written(found: End, before: End, tried: End) -> bool:
     return found == tried
 
 
-def of_another_format(found: str, ours: int) -> str:
+def of_another_format(found: str, readable: int) -> str:
     """Advice for a folder or log of another format."""
     return (
-        f"{found}, this shoal reads {ours}: with the shoal that wrote it, `shoal replay FOLDER --save model.shoal` "
+        f"{found}, this shoal reads {readable}: with the shoal that wrote it, `shoal replay FOLDER --save model.shoal` "
         "writes its model, or go on with that shoal; with this one, `shoal serve model.shoal --folder NEW` begins anew"
     )
 
@@ -382,11 +382,11 @@ class Log:
     def read(self, after: int = 0, until: int | None = None) -> Iterator[Record]:
         """The records behind a position, in order, up to another (all by default)."""
         while True:
-            asked = sa.select(records).where(records.c.position > after)
+            query = sa.select(records).where(records.c.position > after)
             if until is not None:
-                asked = asked.where(records.c.position <= until)
+                query = query.where(records.c.position <= until)
             with _failures(), self._engine.connect() as connection:
-                found = connection.execute(asked.order_by(records.c.position).limit(PAGE)).all()
+                found = connection.execute(query.order_by(records.c.position).limit(PAGE)).all()
             for row in found:
                 yield Record(*row)
             if len(found) < PAGE:
@@ -408,13 +408,13 @@ class Log:
 
     def changes(self, after: int) -> list[bytes]:
         """The bodies of the records behind a position that change the model."""
-        asked = sa.select(records.c.body).where(records.c.kind == "model", records.c.position > after)
-        return [row.body for row in self._rows(asked)]
+        query = sa.select(records.c.body).where(records.c.kind == "model", records.c.position > after)
+        return [row.body for row in self._rows(query)]
 
     def position_at(self, moment: float) -> int:
         """The last record that was accepted up to a time (of `time.time`); 0 if none was."""
-        asked = sa.select(sa.func.max(records.c.position)).where(records.c.time <= moment)
-        return self._scalar(asked) or 0
+        query = sa.select(sa.func.max(records.c.position)).where(records.c.time <= moment)
+        return self._scalar(query) or 0
 
     def used(self, keys: Sequence[str]) -> dict[str, Used]:
         """The used ones of these keys."""
@@ -451,12 +451,12 @@ class Log:
     def blank(self, gone: Forgotten, edited: Callable[[bytes], bytes | None], n: int) -> Iterator[None]:
         """Blank the waiting rows of a forgotten task, of n stored ones at a time; `edited` gives None where nothing
         changes. A kill in between costs nothing: the task stays among `forgotten` until all are blanked."""
-        for key, content, those in (
+        for key, content, condition in (
             (waiting.c.request, waiting.c.body, waiting.c.request <= gone.until),
             (halves.c.id, halves.c.row, halves.c.time <= gone.time),
         ):
-            asked = sa.select(key, content).where(those, content.is_not(None)).order_by(key).limit(n)
-            found = self._rows(asked)
+            query = sa.select(key, content).where(condition, content.is_not(None)).order_by(key).limit(n)
+            found = self._rows(query)
             while found:
                 changed = [{"which": name, "now": other} for name, body in found if (other := edited(body)) is not None]
                 if changed:
@@ -464,7 +464,7 @@ class Log:
                         update = sa.update(key.table).where(key == sa.bindparam("which"))
                         connection.execute(update.values({content.name: sa.bindparam("now")}), changed)
                 yield
-                found = self._rows(asked.where(key > found[-1][0]))
+                found = self._rows(query.where(key > found[-1][0]))
         with self._transaction() as connection:
             connection.execute(sa.delete(forgotten).where(forgotten.c.position == gone.position))
 
@@ -510,28 +510,28 @@ class Log:
             If one of the two cannot be reached; then nothing is copied.
         """
         target = _engine(url)
-        here = self._engine.connect().execution_options(yield_per=PAGE)
+        source = self._engine.connect().execution_options(yield_per=PAGE)
         try:
             with _failures():
                 if self._engine.dialect.name == "sqlite":
-                    here.exec_driver_sql("begin")  # else each statement would see another moment
+                    source.exec_driver_sql("begin")  # else each statement would see another moment
                 else:
-                    here = here.execution_options(isolation_level="REPEATABLE READ")
-                with target.begin() as there:
-                    metadata.create_all(there)
+                    source = source.execution_options(isolation_level="REPEATABLE READ")
+                with target.begin() as destination:
+                    metadata.create_all(destination)
                     for table in metadata.sorted_tables:
-                        asked = (
+                        query = (
                             sa.select(table)
                             if table is not records
                             else sa.select(table).where(records.c.position > after)
                         )
-                        for found in here.execute(asked).mappings().partitions():
-                            there.execute(sa.insert(table), [dict(row) for row in found])
-                    position, dropped = there.execute(sa.select(heads.c.position, heads.c.dropped)).one()
-                    there.execute(sa.update(heads).values(dropped=max(dropped, after)))
+                        for found in source.execute(query).mappings().partitions():
+                            destination.execute(sa.insert(table), [dict(row) for row in found])
+                    position, dropped = destination.execute(sa.select(heads.c.position, heads.c.dropped)).one()
+                    destination.execute(sa.update(heads).values(dropped=max(dropped, after)))
                 return Copied(position, dropped)
         finally:
-            here.close()
+            source.close()
             target.dispose()
 
     # ---- the owner -------------------------------------------------------------------------------------------
@@ -574,8 +574,8 @@ class Log:
         try:
             if self._engine.dialect.name == "postgresql":
                 session.execute(sa.text(SERVERS_NETWORK))
-                asked = sa.text("select pg_try_advisory_lock(:kind, 'head'::regclass::oid::int4)")
-                while not session.execute(asked, {"kind": LOCK_CLASS}).scalar():
+                query = sa.text("select pg_try_advisory_lock(:kind, 'head'::regclass::oid::int4)")
+                while not session.execute(query, {"kind": LOCK_CLASS}).scalar():
                     if time.monotonic() > ends:
                         session.close()
                         return None
@@ -652,13 +652,13 @@ class Log:
         found = session.execute(sa.select(heads.c.position, heads.c.commit)).first()
         return End(0, "gone") if found is None else End(*found)
 
-    def _rows(self, asked: Any) -> Sequence[Any]:
+    def _rows(self, query: Any) -> Sequence[Any]:
         with _failures(), self._engine.connect() as connection:
-            return connection.execute(asked).all()
+            return connection.execute(query).all()
 
-    def _scalar(self, asked: Any) -> Any:
+    def _scalar(self, query: Any) -> Any:
         with _failures(), self._engine.connect() as connection:
-            return connection.execute(asked).scalar()
+            return connection.execute(query).scalar()
 
     def _written(self, batch: Batch) -> None:
         self._end = self._tried
@@ -690,8 +690,8 @@ def _failures() -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
-        said = str(cause).strip() or type(cause).__name__
-        raise Unavailable(f"the log cannot be written: {said.splitlines()[0]}") from error
+        message = str(cause).strip() or type(cause).__name__
+        raise Unavailable(f"the log cannot be written: {message.splitlines()[0]}") from error
 
 
 def _engine(url: str) -> sa.Engine:

@@ -90,7 +90,7 @@ class LogWriter(threading.Thread):
         self._ended = threading.Event()
         self._gathers = False
         self._held: list[Command] = []  # for the next commit
-        self._trouble, self._next_line, self._said = "", 0.0, False
+        self._trouble, self._next_line, self._is_failure_logged = "", 0.0, False
         self._room = 0  # bytes of the last batch
         # Whose waiting rows are still to be blanked, and whom to answer then; nobody, if that process was killed.
         self._forgetting: dict[Forgotten, Forgets | None] = dict.fromkeys(log.forgotten())
@@ -120,7 +120,7 @@ class LogWriter(threading.Thread):
     def _blank_some(self) -> None:
         """Blank some waiting rows of a task that the log forgets, as there may be millions and predictions wait for
         their commit; behind the last, complete its command."""
-        gone, asked = next(iter(self._forgetting.items()))
+        gone, admitted = next(iter(self._forgetting.items()))
         try:
             if self._steps is None:
                 self._steps = self._log.blank(gone, self._without(gone.task), LOOKED)
@@ -134,14 +134,14 @@ class LogWriter(threading.Thread):
             logger.exception("waiting rows of a forgotten task could not be blanked; the next start tries again")
             self._steps = None
             del self._forgetting[gone]
-            if asked is not None:
-                fail(asked.command, error)
+            if admitted is not None:
+                fail(admitted.command, error)
             return
         if is_done:
             self._steps = None
             del self._forgetting[gone]
-            if asked is not None:
-                asked.learned.add_done_callback(asked.finish)
+            if admitted is not None:
+                admitted.learned.add_done_callback(admitted.finish)
 
     @property
     def _blanks(self) -> bool:
@@ -175,8 +175,8 @@ class LogWriter(threading.Thread):
                 self.rows_waiting -= sum(one.n_rows for one in commands if id(one) not in held)
             if self._blanks and not self._trouble:
                 self._blank_some()
-        for asked in filter(None, self._forgetting.values()):
-            fail(asked.command, Unavailable("the task is forgotten; the next start blanks its waiting rows"))
+        for admitted in filter(None, self._forgetting.values()):
+            fail(admitted.command, Unavailable("the task is forgotten; the next start blanks its waiting rows"))
 
     def _take(self) -> list[Command]:
         """The commands of the next commit; none after `stop`."""
@@ -253,9 +253,9 @@ class LogWriter(threading.Thread):
             try:
                 self._log.ping(self._room)
                 self._trouble = ""
-                if self._said:
+                if self._is_failure_logged:
                     logger.warning("the log can be written again")
-                self._said = False
+                self._is_failure_logged = False
                 return
             except Unavailable as error:
                 self._refuse_waiting(error)
@@ -265,7 +265,7 @@ class LogWriter(threading.Thread):
         """Fail the queued commands, and note the reason for further ones."""
         self._trouble = str(error)
         if time.monotonic() >= self._next_line:
-            self._next_line, self._said = time.monotonic() + LINE_SECONDS, True
+            self._next_line, self._is_failure_logged = time.monotonic() + LINE_SECONDS, True
             logger.error("%s; nothing is learned, and predictions have no ids", error)
         if isinstance(error, Taken):
             self._ended.set()
@@ -319,16 +319,16 @@ class LogWriter(threading.Thread):
 
     def _admit(self, commands: list[Command], moment: float) -> tuple[list[Group], list[Admitted]]:
         """Check rows and give positions: alike consecutive requests as one table, or each alone if that fails."""
-        asked = self._with_rows(commands)
+        pending = self._with_rows(commands)
         groups: list[Group] = []
         admitted: list[Admitted] = []
         position = self._position
-        while asked:
-            n = self._alike(asked)
-            found, asked = asked[:n], asked[n:]
+        while pending:
+            n = self._alike(pending)
+            found, pending = pending[:n], pending[n:]
             group = self._group(found, position, moment)
             if group is None and n > 1:
-                asked = found[1:] + asked  # one of them is at fault: check each alone
+                pending = found[1:] + pending  # one of them is at fault: check each alone
                 found = found[:1]
                 group = self._group(found, position, moment)
             if group is not None:
@@ -337,13 +337,13 @@ class LogWriter(threading.Thread):
                 position = group.last
         return groups, admitted
 
-    def _alike(self, asked: Sequence[Admitted]) -> int:
+    def _alike(self, pending: Sequence[Admitted]) -> int:
         """The number of first commands that make one table."""
-        first = asked[0]
+        first = pending[0]
         if first.rows is None or self._fold.head.simultaneous:
             return 1
         n, height, columns = 0, 0, set[str]()
-        for other in asked:
+        for other in pending:
             if other.rows is None or not are_alike(first.rows, other.rows):
                 break
             height += other.rows.frame.height

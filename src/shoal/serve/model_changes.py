@@ -90,12 +90,12 @@ class Models(NamedTuple):
         """
         if self.candidate is None:
             return *self.served.check(rows), None
-        known, others = set(self.served.encoder.column_names), set(self.candidate.encoder.column_names)
-        checked, faults = self.served.check(_without(rows, others - known))
+        served, candidate = set(self.served.encoder.column_names), set(self.candidate.encoder.column_names)
+        checked, faults = self.served.check(_without(rows, candidate - served))
         if faults:
             return checked, faults, None
         try:
-            return checked, faults, self.candidate.check(_without(rows, known - others))[0]
+            return checked, faults, self.candidate.check(_without(rows, served - candidate))[0]
         except ValueError:
             return checked, faults, None
 
@@ -223,17 +223,17 @@ def digest_of(file: IO[bytes]) -> str:
 def refuse_unlike(new: ServedModel, old: ServedModel) -> None:
     """Raise Refused if a model cannot take the place of another, as its rows or answers are other ones."""
 
-    def said(model: ServedModel) -> dict[str, Any]:
+    def terms(model: ServedModel) -> dict[str, Any]:
         roles, labels = model.roles, model.labels
         found = {"task columns": roles.tasks, "label column": roles.label, "weight column": roles.weight}
         classes = labels.as_written(labels.classes) if labels.kind == "binary" else None
         return {**found, "kind of target": labels.kind, "labels": classes}
 
-    theirs = said(old)
-    for what, value in said(new).items():
-        if value != theirs[what]:
+    expected = terms(old)
+    for name, value in terms(new).items():
+        if value != expected[name]:
             raise Refused(
-                Fault(None, None, f"the file's model has the {what} {value!r}, this service {theirs[what]!r}")
+                Fault(None, None, f"the file's model has the {name} {value!r}, this service {expected[name]!r}")
             )
 
 

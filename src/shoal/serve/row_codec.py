@@ -83,7 +83,7 @@ def without_task(
             row = msgspec.json.decode(body[1:])
             return None if id_of(row.get(columns[0])) != task else pack_one(dict.fromkeys(row))
         rows = unpack(body)
-        others = pl.Series([one != task for one in task_ids(rows.frame)])
-        return None if others.all() else pack(Rows(rows.frame.select(pl.when(others).then(pl.all())), rows.strings))
+        is_other = pl.Series([one != task for one in task_ids(rows.frame)])
+        return None if is_other.all() else pack(Rows(rows.frame.select(pl.when(is_other).then(pl.all())), rows.strings))
 
     return edited

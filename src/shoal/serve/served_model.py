@@ -143,9 +143,9 @@ class ServedModel:
         return note(*self._unmatched(frame))
 
     def _unmatched(self, frame: pl.DataFrame) -> tuple[list[str], list[str]]:
-        known, others, found = self.encoder.column_names, self.roles.not_features, set(frame.columns)
+        known, not_features, found = self.encoder.column_names, self.roles.not_features, set(frame.columns)
         absent = [name for name in known if name not in found]
-        return absent, [name for name in frame.columns if name not in others and name not in set(known)]
+        return absent, [name for name in frame.columns if name not in not_features and name not in set(known)]
 
     def task_ids(self, frame: pl.DataFrame) -> list[str | None]:
         """The task of each row."""

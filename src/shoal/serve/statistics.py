@@ -80,20 +80,20 @@ class Statistics:
 
     def learned(self, found: Learned) -> None:
         """Count learned rows."""
-        said = [found.decisions, *found.shadows.values()]
+        decisions = [found.decisions, *found.shadows.values()]
         truth, times, tasks = found.truth, found.times, found.tasks
-        taken = ~np.any([np.isnan(one) if one.ndim == 1 else np.isnan(one).any(axis=1) for one in said], axis=0)
+        taken = ~np.any([np.isnan(one) if one.ndim == 1 else np.isnan(one).any(axis=1) for one in decisions], axis=0)
         if not taken.all():  # the others were refused
-            truth, times, said = truth[taken], times[taken], [one[taken] for one in said]
+            truth, times, decisions = truth[taken], times[taken], [one[taken] for one in decisions]
             tasks = [task for task, is_taken in zip(tasks, taken, strict=True) if is_taken]
         if not len(times):
             return
         if self._kind == "regression":
-            given, truth = truth.astype(np.float64), np.empty(len(truth))
-            clip_targets(given, self._targets, truth)
+            targets, truth = truth.astype(np.float64), np.empty(len(truth))
+            clip_targets(targets, self._targets, truth)
         labels = self._labels()
         since = known_since(np.array(labels), set(self._known), truth) if self._kind == "multiclass" else None
-        judged = [self._judge(one, truth, since) for one in said]
+        judged = [self._judge(one, truth, since) for one in decisions]
         values = np.array([column for one in judged for column in (one.errors, one.losses)])
         with self._lock:
             self._known = labels
@@ -137,10 +137,10 @@ class Statistics:
         with self._lock:  # briefly, as learning waits
             copied = self._tasks.copied(sort)
         found = in_order(*copied, sort, text)
-        asked = found[first : first + n]
+        page = found[first : first + n]
         with self._lock:
-            described: list[Mapping[str, Any]] = list(self._tasks.described(asked))
-        return described, len(found) - (len(asked) - len(described))  # without those that were forgotten meanwhile
+            described: list[Mapping[str, Any]] = list(self._tasks.described(page))
+        return described, len(found) - (len(page) - len(described))  # without those that were forgotten meanwhile
 
     def gauges(self) -> dict[str, float]:
         """Numbers for dashboards; without rows there is no error."""
@@ -439,6 +439,6 @@ def known_since(labels: NDArray[np.generic], before: set[object], truth: NDArray
     since = np.zeros(len(labels), np.int64)
     for place, label in enumerate(labels.tolist()):
         if label not in before:
-            came = np.flatnonzero(truth == label)
-            since[place] = came[0] + 1 if len(came) else len(truth)
+            rows = np.flatnonzero(truth == label)
+            since[place] = rows[0] + 1 if len(rows) else len(truth)
     return since

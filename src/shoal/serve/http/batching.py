@@ -27,12 +27,12 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 async def predictions(service: Service, rows: Rows) -> list[dict[str, Any]]:
     """Answers in plain values."""
-    return [answer.plain() for answer in await _asked(partial(service.predict, rows), rows)]
+    return [answer.plain() for answer in await _result_of(partial(service.predict, rows), rows)]
 
 
 async def learned(service: Service, rows: Rows, key: str | None) -> dict[str, Any]:
     """The receipt in plain values."""
-    receipt = await _asked(partial(service.learn, rows, key), rows)
+    receipt = await _result_of(partial(service.learn, rows, key), rows)
     return dict(receipt._asdict())
 
 
@@ -44,27 +44,27 @@ class OneByOne:
 
     def __init__(self, service: Service) -> None:
         self._service, self._loop = service, asyncio.get_running_loop()
-        self._asked: list[tuple[Mapping[str, Any], asyncio.Future[Answer]]] = []
+        self._queue: list[tuple[Mapping[str, Any], asyncio.Future[Answer]]] = []
 
     async def predict(self, row: Mapping[str, Any]) -> Answer:
         """The answer to a row of JSON values."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        if not self._asked:
+        if not self._queue:
             self._loop.call_soon(self._ask)  # after the other requests of this turn
-        self._asked.append((row, answer))
+        self._queue.append((row, answer))
         return await answer
 
     def _ask(self) -> None:
-        asked, self._asked = self._asked[:SMALL], self._asked[SMALL:]
-        if self._asked:
+        batch, self._queue = self._queue[:SMALL], self._queue[SMALL:]
+        if self._queue:
             self._loop.call_soon(self._ask)
         try:
-            parts = self._service.predict_each([row for row, _ in asked])
+            parts = self._service.predict_each([row for row, _ in batch])
         except Exception as error:
-            _hand_over([answer for _, answer in asked], [error] * len(asked))
+            _hand_over([answer for _, answer in batch], [error] * len(batch))
             return
         for places, answers in parts:
-            waiting = [asked[place][1] for place in places]
+            waiting = [batch[place][1] for place in places]
             if answers.done():
                 _finish(waiting, answers)
             else:
@@ -89,5 +89,5 @@ def _hand_over(waiting: Sequence[asyncio.Future[Answer]], found: Sequence[Any]) 
             answer.set_result(one)
 
 
-async def _asked(ask: Callable[[], Future[Any]], rows: Rows) -> Any:
+async def _result_of(ask: Callable[[], Future[Any]], rows: Rows) -> Any:
     return await asyncio.wrap_future(ask() if rows.frame.height <= SMALL else await in_thread(ask))

@@ -41,7 +41,7 @@ class Route(NamedTuple):
     body: Mapping[str, Json] | None = None  # the same of the request
     errors: tuple[int, ...] = ()  # besides those of tokens and hosts
     parameters: tuple[Json, ...] = ()
-    others: Mapping[int, Json] = {}  # further responses, by status
+    responses: Mapping[int, Json] = {}  # further ones, by status
 
 
 def description(routes: Iterable[Route], service: Service) -> Json:
@@ -88,7 +88,7 @@ def _described(route: Route) -> Json:
     responses: Json = {"200": {"description": "done", "content": content}}
     statuses = {*route.errors, 421, *(() if route.scope == OPEN else (401, 403))}
     responses |= {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
-    responses |= {str(status): response for status, response in route.others.items()}
+    responses |= {str(status): response for status, response in route.responses.items()}
     found: Json = {"summary": route.summary, "operationId": route.name, "responses": responses}
     if route.parameters:
         found["parameters"] = list(route.parameters)
@@ -145,8 +145,8 @@ Scalar = str | int | float | bool | None
 def as_object(kind: type[Any], absent: Collection[str] = ()) -> Any:
     """The type of a named tuple's `_asdict()`, some of which may be absent."""
     fields = [(name, hint) for name, hint in get_type_hints(kind).items() if name not in absent]
-    others = [(name, hint, None) for name, hint in get_type_hints(kind).items() if name in absent]
-    return msgspec.defstruct(kind.__name__, [*fields, *others], namespace={"__doc__": kind.__doc__})
+    optional = [(name, hint, None) for name, hint in get_type_hints(kind).items() if name in absent]
+    return msgspec.defstruct(kind.__name__, [*fields, *optional], namespace={"__doc__": kind.__doc__})
 
 
 Answer, Receipt = as_object(contract.Answer, contract.OF_SOME), as_object(contract.Receipt)

@@ -44,9 +44,9 @@ def media_type(value: str | None) -> str:
     return NAMES[name]
 
 
-def accepted(asked: str, kind: str) -> str:
+def accepted(accept: str, kind: str) -> str:
     """The format of the answer: the one that `Accept` names, or else that of the request."""
-    return next((name for name in (ARROW, NDJSON, JSON) if name in asked), kind)
+    return next((name for name in (ARROW, NDJSON, JSON) if name in accept), kind)
 
 
 def checked_key(key: str | None) -> str | None:
@@ -69,7 +69,7 @@ async def next_part(receive: Any, limits: BodyLimits, left: float) -> BodyPart:
 
     Only the time of waiting for the client counts.
     """
-    asked = time.monotonic()
+    began = time.monotonic()
     try:
         async with asyncio.timeout(min(limits.silence, left)):
             message = await receive()
@@ -78,7 +78,7 @@ async def next_part(receive: Any, limits: BodyLimits, left: float) -> BodyPart:
         raise HttpProblem(
             408, slow if left < limits.silence else f"no byte came for {limits.silence:g} seconds"
         ) from None
-    return part_of(message, left - (time.monotonic() - asked))
+    return part_of(message, left - (time.monotonic() - began))
 
 
 def part_of(message: Any, left: float) -> BodyPart:

@@ -150,8 +150,8 @@ def changing(what: str) -> Handler:
 
 async def tasks(api: Api, request: Asked) -> Response[bytes]:
     """List a page of tasks."""
-    asked = request.query_params
-    sort, text, number = asked.get("sort", SORTS[0]), asked.get("q", ""), asked.get("page", "1")
+    query = request.query_params
+    sort, text, number = query.get("sort", SORTS[0]), query.get("q", ""), query.get("page", "1")
     if sort not in SORTS:
         raise HttpProblem(400, f"sort={sort!r}, expected {', '.join(SORTS)}")
     try:
@@ -171,8 +171,8 @@ async def task(api: Api, request: Asked) -> Response[bytes]:
 
 async def forget(api: Api, request: Asked) -> Response[bytes]:
     """Forget a task."""
-    asked = partial(api.service.forget, unquote(request.path_params["task"]))
-    receipt = await asyncio.wrap_future(await in_thread(asked))
+    call = partial(api.service.forget, unquote(request.path_params["task"]))
+    receipt = await asyncio.wrap_future(await in_thread(call))
     return _json(receipt._asdict())
 
 
@@ -229,7 +229,7 @@ async def page_file(_: Api, request: Asked) -> Response[bytes]:
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/health", OPEN, health, "health", "Does the process answer?", {JSON: ref("Status")}),
-    Route("GET", "/ready", OPEN, ready, "ready", "Can it learn?", {JSON: ref("Status")}, others={503: NOT_READY}),
+    Route("GET", "/ready", OPEN, ready, "ready", "Can it learn?", {JSON: ref("Status")}, responses={503: NOT_READY}),
     # The page has no numbers in it; it asks for them with a token.
     Route("GET", "/", OPEN, page_file),
     Route("GET", "/page/{name}", OPEN, page_file),
@@ -330,10 +330,10 @@ def label_of(path: str) -> str:
 
 
 def _asks_why(request: Asked) -> bool:
-    said = request.query_params.get("explain", "false")
-    if said not in ("true", "false"):
-        raise HttpProblem(400, f"explain={said!r}, expected true or false")
-    return bool(said == "true")
+    value = request.query_params.get("explain", "false")
+    if value not in ("true", "false"):
+        raise HttpProblem(400, f"explain={value!r}, expected true or false")
+    return bool(value == "true")
 
 
 async def _rows(api: Api, request: Asked) -> tuple[str, Rows, bool]:

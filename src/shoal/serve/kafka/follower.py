@@ -97,14 +97,14 @@ class Follower(threading.Thread):
 
     def _commit(self, messages: Messages) -> None:
         """Repeat the commit until it is written, as no message may be skipped."""
-        told = False
+        is_logged = False
         while not self._ends.is_set():
             try:
                 answer = self._service.follow(messages).result()
             except (Busy, LimitExceeded, Unavailable, Refused) as error:
-                if not told and not isinstance(error, Busy):
+                if not is_logged and not isinstance(error, Busy):
                     logger.warning("messages wait: %s", error)
-                    told = True
+                    is_logged = True
                 self._ends.wait(getattr(error, "retry_after", None) or PAUSE)
                 continue
             self.rows, self.double = self.rows + answer.rows, self.double + answer.double

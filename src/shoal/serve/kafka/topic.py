@@ -46,7 +46,7 @@ class Topics:
         self, brokers: str, names: Sequence[str], offsets: Mapping[str, int], settings: Mapping[str, str] | None = None
     ) -> None:
         self._names, self._offsets = list(dict.fromkeys(names)), dict(offsets)
-        self._told: dict[str, float] = {}
+        self._next_line: dict[str, float] = {}
         try:
             self._consumer = Consumer(
                 {"bootstrap.servers": brokers, **(settings or {}), **FIXED, "error_cb": self._heard},
@@ -108,8 +108,8 @@ class Topics:
     def _heard(self, error: KafkaError) -> None:
         """Log an error, each kind once a minute; the client itself tries again."""
         kind = error.name()
-        if time.monotonic() >= self._told.get(kind, 0.0):
-            self._told[kind] = time.monotonic() + MINUTE
+        if time.monotonic() >= self._next_line.get(kind, 0.0):
+            self._next_line[kind] = time.monotonic() + MINUTE
             logger.warning("Kafka: %s", error.str())
 
     def _behind(self, name: str, number: int) -> int:
