@@ -62,8 +62,8 @@ class Comparison:
         for name, score in self.scores.items():
             behind = self.differences.get(name)
             error = "" if behind is None or math.isnan(behind.standard_error) else number(behind.standard_error)
-            said = ("", "") if behind is None else (number(behind.mean), error)
-            rows.append((name, number(score), *said))
+            cells = ("", "") if behind is None else (number(behind.mean), error)
+            rows.append((name, number(score), *cells))
         return html_table(titles, rows)
 
     @property

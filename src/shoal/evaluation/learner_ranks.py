@@ -73,15 +73,15 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     table = sign * np.array([[sound[name].per_task[task][metric] for task in rows] for name in order], float)
     table = table[:, counted(metric, table, [*rows.values()])] if order else table
     ranks = mean_ranks(table) if order else np.zeros(0)
-    p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:]])]
+    p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - other)) for other in table[1:]])]
     placed = []
     for i, name in enumerate(order):
         behind, error = sign * (scores[order[0]] - scores[name]), _standard_error(table[0] - table[i])
         rank = float(ranks[i])
         placed.append(Standing(name, 1 + i, metric, scores[name], rank, float(behind), error, p_values[i], None))
     nan = float("nan")
-    others = [name for name in evaluations if name not in scores]
-    return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in others]
+    unranked = [name for name in evaluations if name not in scores]
+    return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in unranked]
 
 
 def mean_ranks(table: FloatArray) -> FloatArray:

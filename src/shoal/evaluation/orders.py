@@ -75,7 +75,7 @@ class Orders:
         order = sorted(whole, key=lambda name: -float(whole[name].mean()))
         table = np.array([whole[name] for name in order])
         ranks = mean_ranks(table) if order else np.zeros(0)
-        p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:]])]
+        p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - other)) for other in table[1:]])]
         found = [
             Place(name, sign * float(own.mean()), _deviation(own), float(rank), float((table[0] - own).mean()), p)
             for name, own, rank, p in zip(order, table, ranks, p_values, strict=False)
@@ -257,8 +257,8 @@ def _in_order(
     learners: Mapping[str, Any], rows: Chunk, seed: int, protocol: Mapping[str, Any]
 ) -> dict[str, Evaluation]:
     """The evaluations of one order."""
-    there = {name: part for name, part in rows._asdict().items() if part is not None}
-    shuffled = dict(zip(there, shuffle(*there.values(), random_state=seed), strict=True))
+    columns = {name: part for name, part in rows._asdict().items() if part is not None}
+    shuffled = dict(zip(columns, shuffle(*columns.values(), random_state=seed), strict=True))
     fresh = {name: _seeded(learner, seed) for name, learner in learners.items()}
     found: dict[str, Evaluation] = progressive_validate(fresh, [rows._replace(**shuffled)], **protocol)
     return found

@@ -143,8 +143,8 @@ class Retraining:
             self._keep_only([~block.fresh for block in self._kept])
             self._since = 0
             dropped, kind = n_before - self._n_kept, type(self.estimator).__name__
-            said = f"a training of {kind} failed ({error}): its {dropped} new rows are dropped, the last model stays"
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            message = f"a training of {kind} failed ({error}): its {dropped} new rows are dropped, the last model stays"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _keep_only(self, which: list[NDArray[np.bool_]]) -> None:
         """Drop kept rows, given a mask a block."""

@@ -80,8 +80,8 @@ def with_task(chunks: Iterable[Chunk], learners: Iterable[Any]) -> Iterator[Chun
     for chunk in chunks:
         column = next(iter(named)) if len(named) == 1 and chunk.task is None else None
         names = getattr(chunk.X, "column_names", getattr(chunk.X, "columns", ()))  # Arrow's, or a data frame's
-        there = column is not None and column in names
-        yield chunk._replace(task=np.asarray(chunk.X[column])) if there else chunk
+        has_column = column is not None and column in names
+        yield chunk._replace(task=np.asarray(chunk.X[column])) if has_column else chunk
 
 
 class ClassWeights:
@@ -198,11 +198,11 @@ def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: boo
 
 def _in_arrays(chunk: Chunk) -> Chunk:
     """Lists and series as arrays, so that rows can be cut out of every part."""
-    X, y, task, *others = chunk
+    X, y, task, *rest = chunk
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
         task = np.fromiter(task, object, len(task))
-    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, *others)))
+    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, *rest)))
 
 
 def _together(first: Chunk, then: Chunk) -> Chunk:

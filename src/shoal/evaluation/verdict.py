@@ -266,22 +266,22 @@ def _size(found: Sequence[Comparison], first: Comparison) -> str:
     errors = [one for one in found if one.metric == "error" and not one.macro and one.best == first.best]
     one = errors[0] if errors else first
     assert one.best is not None
-    ours, others = one.scores[one.best], {NAMES[name]: one.scores[name] for name in one.differences}
+    score, others = one.scores[one.best], {NAMES[name]: one.scores[name] for name in one.differences}
     if one.metric == "error" and not one.macro:
-        said = [fewer_errors(ours, theirs, than) for than, theirs in others.items()]
-        if len(said) == 2 and all(part.startswith("one error in ") for part in said):
-            said[1] = said[1].replace("one error in ", "one in ", 1)
-        return ", ".join(said)
-    return f"its {_title(one)} is {' and '.join(_ahead(one, ours, others[than], than) for than in others)}"
+        parts = [fewer_errors(score, other, than) for than, other in others.items()]
+        if len(parts) == 2 and all(part.startswith("one error in ") for part in parts):
+            parts[1] = parts[1].replace("one error in ", "one in ", 1)
+        return ", ".join(parts)
+    return f"its {_title(one)} is {' and '.join(_ahead(one, score, others[than], than) for than in others)}"
 
 
-def _ahead(found: Comparison, ours: float, theirs: float, than: str) -> str:
+def _ahead(found: Comparison, score: float, other: float, than: str) -> str:
     if found.metric in OF_PAIRS:
-        return f"{number(abs(ours - theirs))} above that of {than}"
-    return f"{100.0 * (1.0 - ours / theirs) if theirs else 0.0:.1f} % below that of {than}"
+        return f"{number(abs(score - other))} above that of {than}"
+    return f"{100.0 * (1.0 - score / other) if other else 0.0:.1f} % below that of {than}"
 
 
-def fewer_errors(ours: float, theirs: float, than: str) -> str:
+def fewer_errors(rate: float, other: float, than: str) -> str:
     """A lower error rate in words.
 
     Examples
@@ -289,13 +289,13 @@ def fewer_errors(ours: float, theirs: float, than: str) -> str:
     >>> fewer_errors(0.18, 0.19, "pooled"), fewer_errors(0.05, 0.2, "pooled"), fewer_errors(0.1, 0.1, "pooled")
     ('one error in 19 fewer than pooled', '25 % of the errors of pooled', 'as many errors as pooled')
     """
-    if ours == theirs:
+    if rate == other:
         return f"as many errors as {than}"
-    if ours == 0.0:
+    if rate == 0.0:
         return f"no error, unlike {than}"
-    if theirs >= 2.0 * ours:
-        return f"{100.0 * ours / theirs:.3g} % of the errors of {than}"
-    return f"one error in {theirs / (theirs - ours):.0f} fewer than {than}"
+    if other >= 2.0 * rate:
+        return f"{100.0 * rate / other:.3g} % of the errors of {than}"
+    return f"one error in {other / (other - rate):.0f} fewer than {than}"
 
 
 def _title(found: Comparison) -> str:

@@ -340,5 +340,5 @@ def _same_shapes(core: Core, other: Core) -> bool:
         return False
     size = Size(2, core.size.features if core.size.features < 64 else 3)
     states = (each.algorithm.allocate(each.setup, size) for each in (core, other))
-    (kind, shapes), (other_kind, others) = ((type(s), [(a.shape, a.dtype) for a in leaves(s)]) for s in states)
-    return kind is other_kind and shapes == others
+    (kind, shapes), (other_kind, other_shapes) = ((type(s), [(a.shape, a.dtype) for a in leaves(s)]) for s in states)
+    return kind is other_kind and shapes == other_shapes

@@ -160,8 +160,8 @@ def _alone(decide: Decide, tasks: IntArray, features: IndexArray) -> FloatArray:
 def entries_of(rounds: Rounds) -> tuple[IndexArray, FloatArray]:
     """Columns and values of the features of the one row that are not 0."""
     columns = np.arange(rounds.width, dtype=np.int32) if rounds.width > 0 else rounds.indices
-    there = rounds.values != 0.0
-    return columns[there], rounds.values[there]
+    nonzero = rounds.values != 0.0
+    return columns[nonzero], rounds.values[nonzero]
 
 
 def explain(
@@ -326,11 +326,11 @@ def _cosines(
     widest = max(len(features) for features, _ in own)
     for some in _blocks(len(ids), min(TASKS_A_TURN, max(1, MOST_NUMBERS // max(widest, 1)))):
         with turn():
-            there = np.array([column_of.get(ids[j], UNSEEN) for j in some.tolist()])
-            some, there = some[there != UNSEEN], there[there != UNSEEN]
+            columns = np.array([column_of.get(ids[j], UNSEEN) for j in some.tolist()])
+            some, columns = some[columns != UNSEEN], columns[columns != UNSEEN]
             for core, (features, weights) in zip(cores, own, strict=True):
-                if len(features) and len(there):
-                    found = bare(core).contributions(there, features, None).own[:, 1:]
+                if len(features) and len(columns):
+                    found = bare(core).contributions(columns, features, None).own[:, 1:]
                     product[some] += found @ weights
                     square[some] += np.square(found).sum(axis=1)
     length = np.sqrt(square * norm)
@@ -392,8 +392,8 @@ def with_rest(found: list[Contribution], most: int) -> list[Contribution]:
     rest = found[most:]
     if len(rest) < 2:
         return found
-    others = math.fsum(one.shared for one in rest), math.fsum(one.own for one in rest)
-    return [*found[:most], Contribution(f"({len(rest):,} others)", math.nan, *others)]
+    sums = math.fsum(one.shared for one in rest), math.fsum(one.own for one in rest)
+    return [*found[:most], Contribution(f"({len(rest):,} others)", math.nan, *sums)]
 
 
 def _digits(value: float) -> str:

@@ -255,8 +255,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Array
     except UnknownLearner as error:
         raise UnknownLearner(f"{path} {error}") from error.__cause__
     except _DAMAGE as error:
-        said = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} is a damaged model: {said}") from None
+        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} is a damaged model: {reason}") from None
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays]:
@@ -276,8 +276,8 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise ValueError(f"{path} is not a shoal model, or is truncated or damaged ({error})") from None
     if _KEY not in metadata:
         raise ValueError(f"{path} is not a shoal model (its header says nothing of shoal)")
-    said, _, text = metadata[_KEY].partition(" ")
-    if said != checksum(text, arrays):
+    stored, _, text = metadata[_KEY].partition(" ")
+    if stored != checksum(text, arrays):
         raise ValueError(f"{path}: the model is damaged: its content does not match its checksum")
     try:
         header = json.loads(text)

@@ -95,14 +95,14 @@ def follow(
                 if shared[ROWS] < FIRST:
                     first[int(shared[ROWS])] = scores[row]
             else:
-                mine = own[task[row]]
-                missed = 1.0 if scores[row] > math.exp(level + mine[OFFSET]) else 0.0
+                of_task = own[task[row]]
+                missed = 1.0 if scores[row] > math.exp(level + of_task[OFFSET]) else 0.0
                 e = missed - alpha
                 moved += SHARED_STEP * e / math.sqrt(max(1.0, shared[ROWS] / SHARED_ROWS))
-                step = max(OWN_STEP / math.sqrt(1.0 + mine[JUDGED] / OWN_ROWS), least_step)
-                mine[OFFSET] = within(LARGEST, mine[OFFSET] + step * e)
-                mine[JUDGED] += 1.0
-                mine[COVERED] += 1.0 - missed
+                step = max(OWN_STEP / math.sqrt(1.0 + of_task[JUDGED] / OWN_ROWS), least_step)
+                of_task[OFFSET] = within(LARGEST, of_task[OFFSET] + step * e)
+                of_task[JUDGED] += 1.0
+                of_task[COVERED] += 1.0 - missed
             shared[ROWS] += 1.0
         shared[LEVEL] = within(LARGEST, level + moved)
         if n < FIRST <= shared[ROWS]:

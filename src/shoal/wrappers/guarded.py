@@ -160,14 +160,14 @@ def learn_mixed(
             h = weight[row] if len(weight) > 0 else 1.0
             if h == 0.0:
                 continue
-            mine = mixing.own[task[row]]
+            own = mixing.own[task[row]]
             loss1, loss0 = losses(f1[row], f0[row], y[row], settings, mixing)
-            mine[LOSS_SHARING] += h * loss1
-            mine[LOSS_ALONE] += h * loss0
-            mine[LOG_ODDS] += h * (loss0 - loss1)
+            own[LOSS_SHARING] += h * loss1
+            own[LOSS_ALONE] += h * loss0
+            own[LOG_ODDS] += h * (loss0 - loss1)
             if settings.share > 0.0:
-                w = (1.0 - settings.share) * trust(mine[LOG_ODDS], settings) + settings.share * settings.prior
-                mine[LOG_ODDS] = math.log(w / (1.0 - w)) - math.log(settings.prior / (1.0 - settings.prior))
+                w = (1.0 - settings.share) * trust(own[LOG_ODDS], settings) + settings.share * settings.prior
+                own[LOG_ODDS] = math.log(w / (1.0 - w)) - math.log(settings.prior / (1.0 - settings.prior))
         for row in range(first, last):
             h = weight[row] if len(weight) > 0 else 1.0
             if h == 0.0:
@@ -296,14 +296,14 @@ class GuardedCore:
         return self.cores[SHARING].updates(n_tasks)
 
     def adopt(self, other: Any) -> None:
-        for core, others in zip(self.cores, other.cores, strict=True):
-            core.adopt(others)
+        for core, other_core in zip(self.cores, other.cores, strict=True):
+            core.adopt(other_core)
         self.settings, self.named_tasks, self.simultaneous = other.settings, other.named_tasks, other.simultaneous
         self.may_fail = other.may_fail
 
     def attach(self, other: Any) -> None:
-        for core, others in zip(self.cores, other.cores, strict=True):
-            core.attach(others)
+        for core, other_core in zip(self.cores, other.cores, strict=True):
+            core.attach(other_core)
 
     def snapshot(self) -> Callable[[], None]:
         rollbacks, kept = [core.snapshot() for core in self.cores], Mixing(*(array.copy() for array in self.mixing))

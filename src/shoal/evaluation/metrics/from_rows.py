@@ -120,8 +120,8 @@ class FromRows:
         found = {}
         for name, scorer in self.scorers.items():
             per_task = np.full(n_tasks, np.nan)
-            for k, mine in large:
-                per_task[k], _ = self._call(scorer, model, score[mine], truth[mine])
+            for k, of_task in large:
+                per_task[k], _ = self._call(scorer, model, score[of_task], truth[of_task])
             overall, self._why[name] = self._call(scorer, model, score, truth)
             found[name] = Values(overall, per_task)
         return found

@@ -53,8 +53,8 @@ def choose(
     scorers: dict[str, Scorer] = {}
     of_levels = partial(QuantileLoss, levels)  # one, whether one of its names is asked for or both
     usual = METRICS[kind] if not levels else OF_QUANTILES[:1] if len(levels) > 1 else OF_QUANTILES
-    asked = usual if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
-    for metric in asked:
+    chosen = usual if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
+    for metric in chosen:
         if levels and metric in QuantileLoss.names:
             makers.append(of_levels)
             names.append(metric)
