@@ -303,12 +303,12 @@ class CompileNotice:
         self._depth = 0
         self._since = 0.0
         self._timer: threading.Timer | None = None
-        self._said = threading.Event()
+        self._is_logged = threading.Event()
 
     def start(self) -> None:
         """A function is being compiled."""
         self._depth += 1
-        if self._depth == 1 and not self._said.is_set():
+        if self._depth == 1 and not self._is_logged.is_set():
             self._since = time.monotonic()
             self._timer = threading.Timer(max(self._left, 0.0), self._say)
             self._timer.daemon = True
@@ -323,8 +323,8 @@ class CompileNotice:
             self._left -= time.monotonic() - self._since
 
     def _say(self) -> None:
-        if not self._said.is_set():
-            self._said.set()
+        if not self._is_logged.is_set():
+            self._is_logged.set()
             logger.warning(MESSAGE if self.is_kept else NOT_KEPT)
 
 
@@ -336,16 +336,16 @@ class _Compiling(event.Listener):
 
     def on_start(self, found: Any) -> None:
         """A function is about to be compiled."""
-        if self._is_ours(found):
+        if self._is_of_shoal(found):
             self._notice.start()
 
     def on_end(self, found: Any) -> None:
         """It has been compiled."""
-        if self._is_ours(found):
+        if self._is_of_shoal(found):
             self._notice.stop()
 
     @staticmethod
-    def _is_ours(found: Any) -> bool:
+    def _is_of_shoal(found: Any) -> bool:
         return str(found.data["dispatcher"].py_func.__module__).startswith("shoal.")
 
 

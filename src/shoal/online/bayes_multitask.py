@@ -164,21 +164,21 @@ def ask(rounds: Rounds, row: int, settings: Settings, state: State, scratch: Scr
 @kernel(inline=False)
 def mixed(loss: int, so_far: FloatArray, span: FloatArray, scratch: Scratch) -> float:
     """The answer of models with these margins: the logit of their probability, or a number."""
-    least, width, said = smallest(so_far), span[HIGH] - span[LOW], scratch.forecasts
+    least, width, forecasts = smallest(so_far), span[HIGH] - span[LOW], scratch.forecasts
     if loss != losses.SQUARED:
-        for j in range(len(said)):
+        for j in range(len(forecasts)):
             scratch.weights[j] = least - so_far[j]
-            said[j] = -softplus(-scratch.margins[j])
-        positive = log_of_sum(scratch.weights, said)
-        for j in range(len(said)):  # ln(1 - p) = ln p - f
-            said[j] -= scratch.margins[j]
-        negative = log_of_sum(scratch.weights, said)
+            forecasts[j] = -softplus(-scratch.margins[j])
+        positive = log_of_sum(scratch.weights, forecasts)
+        for j in range(len(forecasts)):  # ln(1 - p) = ln p - f
+            forecasts[j] -= scratch.margins[j]
+        negative = log_of_sum(scratch.weights, forecasts)
         return positive - negative
     total = mass = 0.0
-    for j in range(len(said)):
-        said[j] = clipped(scratch.margins[j], span)
+    for j in range(len(forecasts)):
+        forecasts[j] = clipped(scratch.margins[j], span)
         weight = math.exp((least - so_far[j]) / width / width) if width > 0.0 else 1.0
-        total += weight * said[j]
+        total += weight * forecasts[j]
         mass += weight
     return total / mass
 

@@ -126,10 +126,10 @@ def add_pairs(row: Row, scale: float, task: int, tables: hash_table.Tables, like
         last = min(first + WORD, len(row.x))
         bits, n = _hints(row, first, last, task, tables), 0
         fetch_row(row, first, bits, task, tables)
-        others = ~bits & (~U(0) >> U(WORD - last + first))
-        while others != U(0):
-            i = U(first) + lowest_bit(others)
-            others &= others - U(1)
+        new = ~bits & (~U(0) >> U(WORD - last + first))
+        while new != U(0):
+            i = U(first) + lowest_bit(new)
+            new &= new - U(1)
             hash_table.take_slot(tables, start, size, _column(row, i), n)
             tables.waiting[hash_table.SOURCE, n] = i
             n += 1

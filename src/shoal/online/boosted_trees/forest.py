@@ -215,13 +215,13 @@ def spread(side: int, t: int, forests: Forests) -> None:
             return
         leaves[parent[s]], leaves[s + 1] = values[1 + 2 * s], values[2 + 2 * s]
         forests.is_used[side, column[s]] = 1
-        ours, others = U(1) << U(parent[s]), U(1) << U(s + 1)
+        left, right = U(1) << U(parent[s]), U(1) << U(s + 1)
         for later in range(s + 1, N_LEAVES - 1):
             if column[later] >= 0:
                 child, bit = U(1) << U(later + 1), U(parent[later])
-                ours |= child * ((ours >> bit) & U(1))
-                others |= child * ((others >> bit) & U(1))
+                left |= child * ((left >> bit) & U(1))
+                right |= child * ((right >> bit) & U(1))
         sets = forests.possible[side, column[s]]
         for code in range(N_CODES):
             goes_left = (forests.left[side, t, s] >> U(code)) & U(1) == U(1)
-            sets[code, t] &= np.uint32(U(ALL) ^ (others if goes_left else ours))
+            sets[code, t] &= np.uint32(U(ALL) ^ (right if goes_left else left))

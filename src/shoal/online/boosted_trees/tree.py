@@ -294,18 +294,18 @@ def _split(leaf: int, new: int, n_columns: int, goes_on: bool, training: Trainin
 @kernel(inline=False, alone=False)
 def _part_cells(leaf: int, new: int, n_columns: int, training: Training) -> None:
     """Sums of the part with fewer rows are added up, the other's are the whole's less these."""
-    leaves, ours, others = training.leaves, training.cells[leaf], training.cells[new]
-    is_ours = leaves[leaf, 1] - leaves[leaf, 0] < leaves[new, 1] - leaves[new, 0]
-    if not is_ours:
+    leaves, cells, new_cells = training.leaves, training.cells[leaf], training.cells[new]
+    is_smaller = leaves[leaf, 1] - leaves[leaf, 0] < leaves[new, 1] - leaves[new, 0]
+    if not is_smaller:
         _fill_cells(new, n_columns, training)
         for i in range(n_columns * N_CODES):
-            ours[i] -= others[i]
+            cells[i] -= new_cells[i]
         return
     for i in range(n_columns * N_CODES):
-        others[i] = ours[i]
+        new_cells[i] = cells[i]
     _fill_cells(leaf, n_columns, training)
     for i in range(n_columns * N_CODES):
-        others[i] -= ours[i]
+        new_cells[i] -= cells[i]
 
 
 @kernel(inline=False, sums="exact", alone=False)

@@ -75,7 +75,7 @@ class Scratch(NamedTuple):
 
     phi: FloatArray  # (4,)
     sizes: FloatArray  # (3,) U, U e^z, U e^s
-    said: FloatArray  # (10,)
+    answers: FloatArray  # (10,)
     weights: FloatArray  # (10,)
 
 
@@ -118,27 +118,27 @@ def describe(rounds: Rounds, row: int, f: float, head: Head, scratch: Scratch) -
 
 @kernel
 def ask_level(rounds: Rounds, row: int, level: int, f: float, head: Head, scratch: Scratch) -> float:
-    """The mixture's answer; `scratch.said` has the ten."""
+    """The mixture's answer; `scratch.answers` has the ten."""
     task, (first, last), sizes = rounds.task[row], row_bounds(rounds, row), scratch.sizes
-    numbers, said, weights, (unit, size, width) = (
+    numbers, answers, weights, (unit, size, width) = (
         head.levels[level],
-        scratch.said,
+        scratch.answers,
         scratch.weights,
         (sizes[0], sizes[1], sizes[2]),
     )
     for e in range(N_SHIFTS):
         own = head.own[task, FIRST_OWN + N_SIZES * level + e // 2] if task >= 0 and e % 2 == 1 else 0.0
-        said[e] = f + sizes[e // 2] * (numbers[SHIFT + e] + own)
+        answers[e] = f + sizes[e // 2] * (numbers[SHIFT + e] + own)
     line = 0.0
     for j in range(N_PHI):
         line += numbers[LINE + j] * scratch.phi[j]
-    said[LINE_ANSWER], said[NORMAL_ANSWER] = f + unit * line, f + size * head.normal[level]
-    said[WIDTH_ANSWER] = f + width * head.normal[level]
+    answers[LINE_ANSWER], answers[NORMAL_ANSWER] = f + unit * line, f + size * head.normal[level]
+    answers[WIDTH_ANSWER] = f + width * head.normal[level]
     line = 0.0
     for i in range(first, last):
         of_feature = head.features[feature_at(rounds, row, i)]
         line += scaled(rounds.values[i], of_feature) * of_feature[FIRST_ROW + 2 * level]
-    said[ROW_ANSWER] = f + size * (head.normal[level] + line)
+    answers[ROW_ANSWER] = f + size * (head.normal[level] + line)
     least, total, mass = np.inf, 0.0, 0.0
     for e in range(N_ANSWERS):
         least = min(least, numbers[LOSS + e])
@@ -146,7 +146,7 @@ def ask_level(rounds: Rounds, row: int, level: int, f: float, head: Head, scratc
         weights[e] = math.exp(least - numbers[LOSS + e])
         mass += weights[e]
     for e in range(N_ANSWERS):
-        total += weights[e] / mass * said[e]
+        total += weights[e] / mass * answers[e]
     return total
 
 
@@ -176,10 +176,10 @@ def pinball(y: float, q: float, p: float) -> float:
 @kernel
 def step_features(rounds: Rounds, row: int, at: int, step: float, g: float, features: FloatArray) -> None:
     """AdaGrad on a weight of each feature of a row; its squared slopes stand behind it."""
-    there, (first, last) = 0.0, row_bounds(rounds, row)
+    n_nonzero, (first, last) = 0.0, row_bounds(rounds, row)
     for i in range(first, last):
-        there += 0.0 if rounds.values[i] == 0.0 else 1.0
-    step /= math.sqrt(max(there, 1.0))
+        n_nonzero += 0.0 if rounds.values[i] == 0.0 else 1.0
+    step /= math.sqrt(max(n_nonzero, 1.0))
     for i in range(first, last):
         of_feature = features[feature_at(rounds, row, i)]
         slope = g * scaled(rounds.values[i], of_feature)
@@ -193,31 +193,31 @@ def step_level(rounds: Rounds, row: int, level: int, f: float, h: float, head: H
     """Move the numbers of a level by a row."""
     q = ask_level(rounds, row, level, f, head, scratch)
     y, p, numbers = rounds.y[row], head.wanted[level], head.levels[level]
-    said, n, mine = scratch.said, head.common[ROWS], head.own[rounds.task[row]]
+    answers, n, own = scratch.answers, head.common[ROWS], head.own[rounds.task[row]]
     loss, before = pinball(y, q, p), numbers[LOSS_UNIT]
     for e in range(N_ANSWERS):
         if before > 0.0:
-            numbers[LOSS + e] = KEPT * numbers[LOSS + e] + h * min(pinball(y, said[e], p) / before, FAR)
+            numbers[LOSS + e] = KEPT * numbers[LOSS + e] + h * min(pinball(y, answers[e], p) / before, FAR)
     counted = min(loss, FAR * before) if n > SHARED_ROWS and before > 0.0 else loss
     numbers[LOSS_UNIT] += h * max(1.0 / (n + 1.0), 1.0 / LONGEST) * (counted - before)
     for e in range(N_SHIFTS):
-        g = h * ((1.0 if y <= said[e] else 0.0) - p)
+        g = h * ((1.0 if y <= answers[e] else 0.0) - p)
         numbers[SHIFT + e] -= g / math.sqrt(1.0 + n / SHARED_ROWS)
         if e % 2 == 1:
-            mine[FIRST_OWN + N_SIZES * level + e // 2] -= OWN_STEP * g / math.sqrt(1.0 + mine[TASK_ROWS] / OWN_ROWS)
-    g = h * ((1.0 if y <= said[LINE_ANSWER] else 0.0) - p)
+            own[FIRST_OWN + N_SIZES * level + e // 2] -= OWN_STEP * g / math.sqrt(1.0 + own[TASK_ROWS] / OWN_ROWS)
+    g = h * ((1.0 if y <= answers[LINE_ANSWER] else 0.0) - p)
     for j in range(N_PHI):
         slope = g * scratch.phi[j]
         numbers[LINE_SQUARES + j] += slope * slope + TINY
         numbers[LINE + j] -= LINE_STEP * slope / math.sqrt(numbers[LINE_SQUARES + j])
-    g = h * ((1.0 if y <= said[ROW_ANSWER] else 0.0) - p)
+    g = h * ((1.0 if y <= answers[ROW_ANSWER] else 0.0) - p)
     step_features(rounds, row, FIRST_ROW + 2 * level, ROW_STEP, g, head.features)
 
 
 @kernel
 def step_common(rounds: Rounds, row: int, f: float, h: float, head: Head, scratch: Scratch) -> None:
     """Learn the error's size, and the means."""
-    common, mine, n, y = head.common, head.own[rounds.task[row]], head.common[ROWS], rounds.y[row]
+    common, own, n, y = head.common, head.own[rounds.task[row]], head.common[ROWS], rounds.y[row]
     phi, unit = scratch.phi, scratch.sizes[0]
     error, rate = abs(y - f), h * max(1.0 / (n + 1.0), 1.0 / LONGEST)
     slope_of_z, slope_of_s = max(1.0 - error / scratch.sizes[1], -3.0), max(1.0 - error / scratch.sizes[2], -3.0)
@@ -228,10 +228,10 @@ def step_common(rounds: Rounds, row: int, f: float, h: float, head: Head, scratc
             common[j + N_PHI] += slope * slope + TINY
             common[j] -= SIZE_STEP * slope / math.sqrt(common[j + N_PHI])
     log = within(math.log(max(error / unit, 1e-3)), -7.0, 7.0)
-    if mine[TASK_ROWS] == 0.0:
-        mine[TASK_LOG] = common[LOG] + 0.3 * (log - common[LOG])
+    if own[TASK_ROWS] == 0.0:
+        own[TASK_LOG] = common[LOG] + 0.3 * (log - common[LOG])
     else:
-        mine[TASK_LOG] += h * max(1.0 / (1.0 + mine[TASK_ROWS]), 0.03) * (log - mine[TASK_LOG])
+        own[TASK_LOG] += h * max(1.0 / (1.0 + own[TASK_ROWS]), 0.03) * (log - own[TASK_LOG])
     common[LOG] += rate * (log - common[LOG])
     counted = min(error, FARTHEST * common[UNIT]) if n > SHARED_ROWS and common[UNIT] > 0.0 else error
     common[UNIT] += rate * (counted - common[UNIT])
@@ -242,7 +242,7 @@ def step_common(rounds: Rounds, row: int, f: float, h: float, head: Head, scratc
     common[FRACTIONS] += 0.0 if y == np.floor(y) else 1.0
     common[LEAST] = min(common[LEAST], y) if n > 0.0 else y
     common[ROWS] += 1.0
-    mine[TASK_ROWS] += 1.0
+    own[TASK_ROWS] += 1.0
 
 
 @kernel(inline=False)
@@ -342,8 +342,8 @@ class QuantileCore(CoreAround):
         if not self.pooled:
             self.own = without_task(self.own, k)
 
-    def _told(self, rounds: Rounds) -> Rounds:
-        """With the tasks that own offsets are of: one for all if tasks are pooled."""
+    def _for_offsets(self, rounds: Rounds) -> Rounds:
+        """Rounds with the tasks that own offsets are of: one for all if tasks are pooled."""
         return rounds._replace(task=np.zeros_like(rounds.task)) if self.pooled else rounds
 
     def new_out(self, n_rows: int) -> FloatArray:
@@ -353,12 +353,12 @@ class QuantileCore(CoreAround):
         forecasts = np.empty(len(rounds.y))
         self.inner.learn(rounds, forecasts)
         answers = out.reshape(len(out), -1) if len(out) > 0 else np.empty((0, len(self.wanted)))
-        follow(self._told(rounds), forecasts, self._head, answers)
+        follow(self._for_offsets(rounds), forecasts, self._head, answers)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         forecasts = np.empty(len(out))
         self.inner.decide(rounds, forecasts)
-        answer_all(self._told(rounds), forecasts, self._head, out.reshape(len(out), -1))
+        answer_all(self._for_offsets(rounds), forecasts, self._head, out.reshape(len(out), -1))
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
         """Those to the forecast; how far the quantile is from it is part of the intercept.
@@ -378,8 +378,8 @@ class QuantileCore(CoreAround):
             n, columns = len(tasks), np.tile(features, len(tasks)).astype(np.int32)
             indptr = np.arange(n + 1) * len(features)
             row = Rounds(0, indptr, columns, np.tile(values, n), tasks, np.zeros(n), np.arange(n + 1))
-            answer_all(self._told(row._replace(task=np.full_like(tasks, -1))), forecasts, self._head, common)
-            answer_all(self._told(row), forecasts, self._head, both)
+            answer_all(self._for_offsets(row._replace(task=np.full_like(tasks, -1))), forecasts, self._head, common)
+            answer_all(self._for_offsets(row), forecasts, self._head, both)
             parts.shared[:, 0] += common[:, 0] - forecasts
             parts.own[:, 0] += both[:, 0] - common[:, 0]
         return parts

@@ -118,24 +118,24 @@ def learn_rounds(
         for turn in range(2 if asked_first else 1):
             learns = turn == 1 or not asked_first
             for row in range(first, last):
-                here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
+                of_row = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
                 h, bounds = weight_of(rounds, row) if learns else 0.0, row_bounds(rounds, row)
                 if part.prepares:
                     new = read_row(
-                        rounds, row, bounds, settings, state, of_dense.again if learns else of_dense.margins, here
+                        rounds, row, bounds, settings, state, of_dense.again if learns else of_dense.margins, of_row
                     )
                     if h > 0.0:
-                        learn_ahead(rounds, row, bounds, new, h, settings, state, here)
+                        learn_ahead(rounds, row, bounds, new, h, settings, state, of_row)
                 if part.learns:
                     if waits and r + 1 < end:
-                        fetch_records(block, r + 1 - part.first, at + padded(here.counts[N]), state)
-                    f = answer(rounds.task[row], settings, state, here)
+                        fetch_records(block, r + 1 - part.first, at + padded(of_row.counts[N]), state)
+                    f = answer(rounds.task[row], settings, state, of_row)
                     if h > 0.0:
-                        learn_answer(rounds.task[row], here.ahead[0].target, h, settings, state, here)
+                        learn_answer(rounds.task[row], of_row.ahead[0].target, h, settings, state, of_row)
                     if len(decisions) > 0 and turn == 0:
-                        decisions[row] = max(here.ahead[0].mean_before + f, here.ahead[0].least_before)
-                at += padded(here.counts[N])
-                at_crossed += padded(here.counts[N_CROSSED])
+                        decisions[row] = max(of_row.ahead[0].mean_before + f, of_row.ahead[0].least_before)
+                at += padded(of_row.counts[N])
+                at_crossed += padded(of_row.counts[N_CROSSED])
     return end
 
 
@@ -204,8 +204,8 @@ def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tupl
 
 def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
     """The piece that begins there; all that is left once all of them sleep."""
-    settings, told, n = setup.settings, setup.settings.dense, len(rounds.task)
-    if sleeps(dense, told.most):
+    settings, dense_settings, n = setup.settings, setup.settings.dense, len(rounds.task)
+    if sleeps(dense, dense_settings.most):
         piece = rounds if first == 0 else cut(rounds, first, n)
         return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
     is_wide = n_numbers(rounds) > FEW_ENTRIES * n
@@ -213,12 +213,12 @@ def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -
     piece = rounds if last - first == n else cut(rounds, first, last)
     scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
     if not learns:
-        answered(piece, told, dense, margins, scratch.dense)
+        answered(piece, dense_settings, dense, margins, scratch.dense)
         return Piece(first, last, piece, settings, {}, (DenseMargins(margins, margins), scratch.row))
     again = margins if len(piece.starts) - 1 == last - first else margins.copy()
-    after = learned(piece, told, dense, margins, again, scratch.dense)
-    if sleeps(after, told.most):
-        after = asleep(after, regression=told.regression)
+    after = learned(piece, dense_settings, dense, margins, again, scratch.dense)
+    if sleeps(after, dense_settings.most):
+        after = asleep(after, regression=dense_settings.regression)
     return Piece(
         first, last, piece, settings, {} if after is dense else {"dense": after}, (DenseMargins(margins, again),)
     )

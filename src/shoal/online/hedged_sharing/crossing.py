@@ -305,9 +305,9 @@ def step_crossed(
 
 def forget(crossed: Crossed, k: int) -> None:
     """Empty a task's records."""
-    mine = crossed.own[:, SERIAL] == crossed.own.dtype.type(crossed.serial[k])
+    of_task = crossed.own[:, SERIAL] == crossed.own.dtype.type(crossed.serial[k])
     if crossed.serial[k] > 0:
-        crossed.own[mine] = 0.0
+        crossed.own[of_task] = 0.0
 
 
 def pack(crossed: Crossed) -> PackedCrossed:

@@ -210,7 +210,7 @@ def run_groups(
 @kernel(inline=False, alone=False)
 def read_rows(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
-    here: Reading,
+    reading: Reading,
 ) -> int:  # fmt: skip
     """Read rows from `begin` on and learn them here; return the first row for which there was no room."""
     columns, room, new_effects = dense.columns, room_of(settings, dense), 0
@@ -223,10 +223,10 @@ def read_rows(
             new_effects += int(dense.effects.slot[rounds.task[row]] == 0)
             if not has_room(rounds, row, row + 1 - begin, new_effects, settings, columns, room):
                 return row
-        n = read(rounds, row, settings, columns, rows, here, margins[row])
+        n = read(rounds, row, settings, columns, rows, reading, margins[row])
         h = weight_of(rounds, row) if learns else 0.0
         if h > 0.0:
-            learn(rounds, row, n, h, settings, columns, rows, here, margins[row])
+            learn(rounds, row, n, h, settings, columns, rows, reading, margins[row])
     return len(margins)
 
 
@@ -237,7 +237,7 @@ def read(
     settings: DenseSettings,
     columns: Columns,
     rows: Rows,
-    here: Reading,
+    reading: Reading,
     margins: FloatArray,
 ) -> int:
     """Scale a row, fill the margins of full matrices and the inputs of other groups; return its entries."""
@@ -245,36 +245,36 @@ def read(
         margins[i] = np.nan
     rows.groups[row], rows.h[row] = 0, 0.0
     narrow = is_narrow(1, 0, columns.seen)
-    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, here.row)
-    features = columns.seen[FEATURES] + new_features(n, here.row.feature, columns.scale.features, columns.seen)
+    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
+    features = columns.seen[FEATURES] + new_features(n, reading.row.feature, columns.scale.features, columns.seen)
     if features > settings.most:
         return n
     full, task, parts = columns.full, rounds.task[row], parts_of(settings.sharing)
-    kalman.full_row(n, here.row.x, here.row.feature, full, here.full)
+    kalman.full_row(n, reading.row.x, reading.row.feature, full, reading.full)
     if parts & SHARED_PART:
-        margins[FULL_POOLED] = kalman.full_margin(n, here.full, full.pooled)
+        margins[FULL_POOLED] = kalman.full_margin(n, reading.full, full.pooled)
     if parts & OWN_PART:
         slot = full.slot[task] if task >= 0 else 0
         most = settings.memory // kalman.matrix_bytes(full.pooled.shape[1], full.pooled.itemsize)
         if slot > 0:
-            margins[FULL_OWN] = kalman.full_margin(n, here.full, full.own[slot - 1])
+            margins[FULL_OWN] = kalman.full_margin(n, reading.full, full.own[slot - 1])
         elif full.counters[SLOTS] < most:
             margins[FULL_OWN] = 0.0
     rows.groups[row], rows.mean[row] = groups_for(features, columns.seen[SEEN_ROWS], settings), columns.targets[MEAN]
     rows.columns[row] = full.counters[PLACES]
-    _fill(rounds, row, n, full, rows, here)
+    _fill(rounds, row, n, full, rows, reading)
     return n
 
 
 @kernel(alone=False)
-def _fill(rounds: Rounds, row: int, n: int, full: Full, rows: Rows, here: Reading) -> None:
+def _fill(rounds: Rounds, row: int, n: int, full: Full, rows: Rows, reading: Reading) -> None:
     """The row by columns; a feature without one is left out."""
     if rows.groups[row] & FILTERS:
         x = rows.x[row]
         for j in range(len(x)):
             x[j] = 0.0
         for i in range(n):
-            x[here.full.place[i]] += here.full.x[i]  # 0 of a feature without a column
+            x[reading.full.place[i]] += reading.full.x[i]  # 0 of a feature without a column
     if rows.groups[row] & FORESTS:
         raw = rows.raw[row]
         for j in range(full.counters[PLACES] - 1):
@@ -295,7 +295,7 @@ def learn(
     settings: DenseSettings,
     columns: Columns,
     rows: Rows,
-    here: Reading,
+    reading: Reading,
     margins: FloatArray,
 ) -> None:
     """Learn a row of n entries that was read: its scale and its targets', and full matrices."""
@@ -306,22 +306,22 @@ def learn(
         limit, before = 2.0 * columns.targets[LARGEST], columns.targets[MEAN] if columns.targets[COUNT] > 0.0 else y
         off = learn_target(y, h, columns.targets)
         rows.target[row] = before + off  # clipped
-    new = new_features(n, here.row.feature, columns.scale.features, columns.seen)
+    new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
     if columns.seen[FEATURES] + new <= settings.most:
-        kalman.give_places(n, here.row.x, here.row.feature, full, here.full)
+        kalman.give_places(n, reading.row.x, reading.row.feature, full, reading.full)
         used = rows.columns[row] = full.counters[PLACES]
         if not math.isnan(margins[FULL_POOLED]):
             m = within(limit, margins[FULL_POOLED])
-            kalman.kalman_step(n, here.full, m, off, h, POOLED_DRIFT, used, regression, full.pooled)
+            kalman.kalman_step(n, reading.full, m, off, h, POOLED_DRIFT, used, regression, full.pooled)
         if not math.isnan(margins[FULL_OWN]):
             if full.slot[task] == 0:
                 full.counters[SLOTS] += 1
                 full.slot[task] = full.counters[SLOTS]
             m = within(limit, margins[FULL_OWN])
-            kalman.kalman_step(n, here.full, m, off, h, OWN_DRIFT, used, regression, full.own[full.slot[task] - 1])
+            kalman.kalman_step(n, reading.full, m, off, h, OWN_DRIFT, used, regression, full.own[full.slot[task] - 1])
         if new > 0:
-            _fill(rounds, row, n, full, rows, here)
-    learn_scale(columns.scale, here.row, n, h, is_narrow(1, 0, columns.seen))
+            _fill(rounds, row, n, full, rows, reading)
+    learn_scale(columns.scale, reading.row, n, h, is_narrow(1, 0, columns.seen))
     learn_seen(n, new, columns.seen)
 
 
@@ -422,10 +422,10 @@ def run_trees(
     regression, pooled, effort = settings.regression, settings.sharing == ALL_POOLED, settings.trees
     for row in range(begin, end):
         if rows.groups[row] & FORESTS:
-            of, d, x, here = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row], margins[row, TREES:]
-            awake = boosted_trees.margins(d, x, of, trees, possible, here)
-            for i in range(len(here)):
-                here[i] = here[i] - rows.mean[row] if awake else np.nan
+            of, d, x, out = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row], margins[row, TREES:]
+            awake = boosted_trees.margins(d, x, of, trees, possible, out)
+            for i in range(len(out)):
+                out[i] = out[i] - rows.mean[row] if awake else np.nan
             if rows.h[row] > 0.0:
                 boosted_trees.learn(d, x, rows.target[row], rows.h[row], of, regression, effort, trees)
 

@@ -150,8 +150,8 @@ def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     keys = keys.astype(np.int64)
     order = np.argsort(keys)
     at = np.minimum(np.searchsorted(keys, slots, sorter=order), len(keys) - 1)
-    there = keys[order[at]] == slots
-    found[there] = own.records[places[order[at[there]]].astype(np.int64)]
+    known = keys[order[at]] == slots
+    found[known] = own.records[places[order[at[known]]].astype(np.int64)]
     return found
 
 
@@ -162,10 +162,10 @@ def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray)
         return Weights(shared, own)
     full, side = state.dense.columns.full, state.dense.columns.full.pooled.shape[1]
     places = np.where(slots > 0, full.place[slots - 1], 0)
-    there = (slots == 0) | (places > 0)
-    shared[FULL_POOLED] = full.pooled[side, places] * there
+    has_column = (slots == 0) | (places > 0)
+    shared[FULL_POOLED] = full.pooled[side, places] * has_column
     if task >= 0 and full.slot[task] > 0:
-        own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * there
+        own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * has_column
     groups = groups_for(int(state.seen[FEATURES]), int(state.seen[SEEN_ROWS]), settings.dense)
     mean = state.targets[MEAN] if settings.regression else 0.0
     if groups & FILTERS and len(state.dense.levels.mean) > 0:
@@ -174,7 +174,7 @@ def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray)
         if groups & IMPLICIT_TOO:
             filters.append((IMPLICIT, _of_effects(settings, state.dense.implicit, task)))
         for e, of in filters:
-            shared[e], own[e] = of.shared[places] * there, of.own[places] * there
+            shared[e], own[e] = of.shared[places] * has_column, of.own[places] * has_column
             shared[e, slots == 0] += (of.offset - mean) / CONSTANT
     return Weights(shared, own)
 
@@ -286,10 +286,10 @@ def _add_nonlinear(
             shared[e] *= margins[e] / total  # kappa
             own[e] *= margins[e] / total
     places = np.where(slots > 0, state.dense.columns.full.place[slots - 1], 0)
-    there = (slots == 0) | (places > 0)
+    has_column = (slots == 0) | (places > 0)
     if settings.regression and not math.isnan(margins[LOG_LEVELS]):
         of = _of_levels(settings, state.dense.log_levels, task)
-        x = work.row.x[: len(slots)] * there
+        x = work.row.x[: len(slots)] * has_column
         parts = of.shared[places] * x, of.own[places] * x
         total = float(sum(part.sum() for part in parts))
         grown = math.exp(min(of.offset + 0.5 * state.dense.logs[LOG_NOISE], state.dense.logs[LARGEST_LOG] + ABOVE))

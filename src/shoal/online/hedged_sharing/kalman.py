@@ -186,8 +186,8 @@ def most_new(full: Full, rounds: Rounds) -> int:
     """New features that the next round can bring, counted as often as they come."""
     first, last = int(rounds.starts[0]), int(rounds.starts[1])
     if rounds.width > 0:
-        there = rounds.values.reshape(-1, rounds.width)[first:last] != 0.0
-        return int((there & (full.place[: rounds.width] == 0)).sum())
+        nonzero = rounds.values.reshape(-1, rounds.width)[first:last] != 0.0
+        return int((nonzero & (full.place[: rounds.width] == 0)).sum())
     columns = rounds.indices[rounds.indptr[first] : rounds.indptr[last]]
     return int((full.place[columns] == 0).sum())
 

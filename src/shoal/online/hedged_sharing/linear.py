@@ -65,8 +65,8 @@ def plan_of(experts: tuple[Expert, ...], shared_width: int, own_width: int) -> P
     columns = _columns(experts)
 
     def lanes(absent: int, width: int) -> list[int]:
-        there = [e for e, expert in enumerate(experts) if expert.sharing != absent]
-        return [there.index(e) if e in there else width for e in range(len(experts))]
+        present = [e for e, expert in enumerate(experts) if expert.sharing != absent]
+        return [present.index(e) if e in present else width for e in range(len(experts))]
 
     def columns_of(absent: int, of_own: int) -> list[int]:
         return [

@@ -274,8 +274,8 @@ def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, 
     longest = longest_row(rounds)
     n_places = max(PLACES, whole_turns(longest + 1))
     n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
-    these, those = aligned_empty((2, 3 * (n_places + n_crossed)), np.int64)
-    return new_block(n_rows, these, n_places, n_crossed), new_block(n_rows, those, n_places, n_crossed)
+    first, second = aligned_empty((2, 3 * (n_places + n_crossed)), np.int64)
+    return new_block(n_rows, first, n_places, n_crossed), new_block(n_rows, second, n_places, n_crossed)
 
 
 @kernel(alone=False)

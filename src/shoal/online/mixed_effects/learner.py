@@ -100,7 +100,7 @@ def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: Flo
     task, h, used = rounds.task[row], weight_of(rounds, row), max(state.effects.counters[COLUMNS], 1)
     missing = fill_row(rounds, row, used, state.columns, x)
     f = ask(used, x, task, state.effects, scratch)
-    said = answer(f, settings.rule, state.effects)
+    decision = answer(f, settings.rule, state.effects)
     if h > 0.0:
         if missing > 0:
             used = add_columns(rounds, row, used, state.columns, x)
@@ -108,7 +108,7 @@ def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: Flo
         effects.learn(used, x, y, h, task, settings.rule, f, state.effects, scratch)
         learn_columns(rounds, row, h, state.columns)
         state.updates[task] += 1
-    return said
+    return decision
 
 
 @kernel(entry=True, allocates=True)
@@ -123,9 +123,9 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             for row in range(first, last):
                 decisions[row] = decide_row(rounds, row, settings, state, x, scratch)
         for row in range(first, last):
-            said = learn_row(rounds, row, settings, state, x, scratch)
+            decision = learn_row(rounds, row, settings, state, x, scratch)
             if len(decisions) > 0 and last - first == 1:
-                decisions[row] = said
+                decisions[row] = decision
     return len(rounds.starts) - 1
 
 

@@ -83,7 +83,7 @@ def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: Flo
     task, h, used = rounds.task[row], weight_of(rounds, row), max(state.levels.columns[0], 1)
     missing = fill_row(rounds, row, used, state.columns, x)
     f = ask(used, x, task, settings.regression, state.levels, scratch)
-    said = answer(f, settings.regression, state.levels)
+    decision = answer(f, settings.regression, state.levels)
     if h > 0.0:
         if missing > 0:
             used = add_columns(rounds, row, used, state.columns, x)
@@ -91,7 +91,7 @@ def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, x: Flo
         levels.learn(used, x, y, h, task, settings.regression, f, state.levels, scratch)
         learn_columns(rounds, row, h, state.columns)
         state.updates[task] += 1
-    return said
+    return decision
 
 
 @kernel(entry=True, allocates=True)
@@ -107,9 +107,9 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             for row in range(first, last):
                 decisions[row] = decide_row(rounds, row, settings, state, x, scratch)
         for row in range(first, last):
-            said = learn_row(rounds, row, settings, state, x, scratch)
+            decision = learn_row(rounds, row, settings, state, x, scratch)
             if len(decisions) > 0 and last - first == 1:
-                decisions[row] = said
+                decisions[row] = decision
     return len(rounds.starts) - 1
 
 

@@ -82,23 +82,23 @@ def new_scratch(side: int) -> Scratch:
 @kernel(inline=False, alone=False)
 def ask(d: int, x: FloatArray, task: int, regression: bool, state: Levels, scratch: Scratch) -> Forecast:
     """The forecast of a row of d entries, the constant 1 first; task -1 is unseen. x has zeros up to a whole turn."""
-    n, here, shares = turns(min(d, state.columns[0])), scratch.levels, state.grid[SHARE]
+    n, own, shares = turns(min(d, state.columns[0])), scratch.levels, state.grid[SHARE]
     seen = task >= 0 and state.rows[task] > 0.0
     for g in range(len(shares)):
-        here[LEVEL, g] = state.levels[task, LEVEL, g] if seen else 0.0
-        here[VARIANCE, g] = state.levels[task, VARIANCE, g] if seen else PRIORS[g]
+        own[LEVEL, g] = state.levels[task, LEVEL, g] if seen else 0.0
+        own[VARIANCE, g] = state.levels[task, VARIANCE, g] if seen else PRIORS[g]
     m = inner(n, x, state.mean)
     product(n, x, state.covariance, scratch.v)
     spread, best = max(inner(n, x, scratch.v), 0.0), 0
     level = margin = 0.0
     for g in range(len(shares)):
-        level += shares[g] * here[LEVEL, g]
+        level += shares[g] * own[LEVEL, g]
         best = g if shares[g] > shares[best] else best
         if not regression:
-            margin += shares[g] * (m + here[LEVEL, g]) / math.sqrt(1.0 + math.pi / 8.0 * LOGIT * here[VARIANCE, g])
+            margin += shares[g] * (m + own[LEVEL, g]) / math.sqrt(1.0 + math.pi / 8.0 * LOGIT * own[VARIANCE, g])
     if regression:
-        return Forecast(m + level, state.grid[NOISE, best] * (1.0 + here[VARIANCE, best]) + spread, m, level, spread)
-    return Forecast(margin, LOGIT * here[VARIANCE, best] + spread, m, level, spread)
+        return Forecast(m + level, state.grid[NOISE, best] * (1.0 + own[VARIANCE, best]) + spread, m, level, spread)
+    return Forecast(margin, LOGIT * own[VARIANCE, best] + spread, m, level, spread)
 
 
 @kernel(alone=False)
