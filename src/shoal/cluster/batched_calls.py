@@ -97,19 +97,19 @@ def copy_to(done: Future[Any], to: Future[Any], edited: Callable[[Any], Any] = l
         to.set_exception(error)
 
 
-def joined(asked: Sequence[Future[Any]], join: Callable[[list[Any]], Any]) -> Future[Any]:
+def joined(futures: Sequence[Future[Any]], join: Callable[[list[Any]], Any]) -> Future[Any]:
     """The join of several results, when all are there."""
-    return when_done(asked, lambda done: join([result(one) for one in done]))
+    return when_done(futures, lambda done: join([result(one) for one in done]))
 
 
-def when_done(asked: Sequence[Future[Any]], join: Callable[[list[Future[Any]]], Any]) -> Future[Any]:
+def when_done(futures: Sequence[Future[Any]], join: Callable[[list[Future[Any]]], Any]) -> Future[Any]:
     """The join of several futures, when all are done, whether they succeeded or not."""
     joined: Future[Any] = Future()
-    missing, counting = len(asked), threading.Lock()
+    missing, counting = len(futures), threading.Lock()
 
     def finish() -> None:
         try:
-            joined.set_result(join(list(asked)))
+            joined.set_result(join(list(futures)))
         except Exception as error:
             joined.set_exception(error)
 
@@ -121,9 +121,9 @@ def when_done(asked: Sequence[Future[Any]], join: Callable[[list[Future[Any]]], 
         if last:
             finish()
 
-    if not asked:
+    if not futures:
         finish()
-    for one in asked:
+    for one in futures:
         one.add_done_callback(one_more)
     return joined
 

@@ -255,8 +255,8 @@ class Cluster:
         decisions = self._front.core.new_out(n)
         rounds = rounds._replace(starts=np.arange(n + 1))
         parts = list(split(rounds, 0, n, shard, column))
-        asked = [self._handles[part.shard].asked("decide", part.rounds) for part in parts]
-        for part, reference in zip(parts, asked, strict=True):
+        references = [self._handles[part.shard].asked("decide", part.rounds) for part in parts]
+        for part, reference in zip(parts, references, strict=True):
             decisions[part.rows] = self._handles[part.shard].answer(reference, "decide", part.rounds)
         return decisions
 
@@ -493,8 +493,8 @@ class ExchangeSchedule:
         """Exchange: every shard merges the same arrays at the same row of the stream."""
         if not self._happens or len(handles) == 1:
             return
-        asked = [(handle, handle.asked("shared")) for handle in handles]
-        copies = [handle.answer(reference, "shared") for handle, reference in asked]
+        references = [(handle, handle.asked("shared")) for handle in handles]
+        copies = [handle.answer(reference, "shared") for handle, reference in references]
         self.base = merged(self._kinds, self.base, copies)
         nbytes = sum(array.nbytes for array in self.base.values())
         for handle in handles:

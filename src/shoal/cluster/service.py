@@ -113,9 +113,9 @@ class ShardedService:
         source : TopicPerShard, optional
             Topics that shards follow, one each.
         """
-        there = len(list(folder.glob("shard-*")))
-        if there not in (0, shards):
-            raise ValueError(f"{folder} holds {there} shards; tasks do not move between shards of a service")
+        existing = len(list(folder.glob("shard-*")))
+        if existing not in (0, shards):
+            raise ValueError(f"{folder} holds {existing} shards; tasks do not move between shards of a service")
         if settings.log is not None:
             raise ValueError("each shard has a log of its own in its folder: leave out the log's address")
         return cls(start_engines(model, folder, settings, shards, options, offsets, source), folder, fallback=fallback)
@@ -208,8 +208,8 @@ class ShardedService:
     def _of_rows(self, verb: str, rows: contract.Rows) -> list[Any]:
         found: list[Any] = [None] * rows.frame.height
         parts = self._parts(rows)
-        asked = [self._ask(part.shard, verb, part.rows) for part in parts]
-        for part, future in zip(parts, asked, strict=True):
+        futures = [self._ask(part.shard, verb, part.rows) for part in parts]
+        for part, future in zip(parts, futures, strict=True):
             for place, one in zip(part.numbers.tolist(), batched_calls.result(future), strict=True):
                 found[place] = one
         return found
@@ -307,7 +307,7 @@ class ShardedService:
             found = ray.get([actor.trouble.remote() for actor in self._actors], timeout=PATIENCE)
         except batched_calls.AWAY:
             return "a shard is away"
-        return next((f"shard {number}: {said}" for number, said in enumerate(found) if said), "")
+        return next((f"shard {number}: {trouble}" for number, trouble in enumerate(found) if trouble), "")
 
     def processes(self) -> list[int]:
         """The numbers of the shards' processes."""
@@ -341,7 +341,7 @@ class ShardedService:
 
     def _checked(self, parts: Sequence[ShardRows]) -> Future[None]:
         """Done when all shards accept their rows; raises one Refused with the faults of all shards."""
-        asked = [batched_calls.future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
+        futures = [batched_calls.future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
 
         def join(done: list[Future[Any]]) -> None:
             faults: list[contract.Fault] = []
@@ -354,7 +354,7 @@ class ShardedService:
             if faults:
                 raise contract.Refused(*sorted(faults, key=lambda fault: fault.row or 0))
 
-        return batched_calls.when_done(asked, join)
+        return batched_calls.when_done(futures, join)
 
     def _ask(self, shard: int, verb: str, *arguments: Any, **options: Any) -> Future[Any]:
         return batched_calls.future_of(self._actors[shard].ask.remote(verb, *arguments, **options))
@@ -366,14 +366,14 @@ class ShardedService:
             batched_calls.raise_for_contract(error)
 
     def _of_shard(self, shard: int, rows: Sequence[Mapping[str, Any]], wait: bool) -> Future[list[Any]]:
-        asked = self._answered(shard, lambda n, wait: self._batchers[n].predict_each(rows, wait), wait)
-        return batched_calls.joined([asked], lambda found: [_with_shard(one, shard) for one in found[0]])
+        answers = self._answered(shard, lambda n, wait: self._batchers[n].predict_each(rows, wait), wait)
+        return batched_calls.joined([answers], lambda found: [_with_shard(one, shard) for one in found[0]])
 
     def _answered(self, shard: int, ask: Callable[[int, bool], Future[Any]], wait: bool) -> Future[Any]:
         """A shard's answers; with `fallback`, another shard's if it is away."""
-        asked = ask(shard, wait)
+        first = ask(shard, wait)
         if not self._fallback or len(self._actors) == 1:
-            return asked
+            return first
         answered: Future[Any] = Future()
 
         def then(done: Future[Any]) -> None:
@@ -383,7 +383,7 @@ class ShardedService:
             other = ask((shard + 1) % len(self._actors), False)
             other.add_done_callback(lambda found: batched_calls.copy_to(found, answered, _as_unknown))
 
-        asked.add_done_callback(then)
+        first.add_done_callback(then)
         return answered
 
 
@@ -426,7 +426,7 @@ class ShardEngine:
     ) -> None:
         self._engine = Engine(model, folder, settings, offsets=offsets)
         tasks = list(self._engine.tasks())
-        self._others = int((shards_of(tasks, n_shards) != shard).sum())  # new tasks are always its own
+        self._n_foreign = int((shards_of(tasks, n_shards) != shard).sum())  # new tasks are always its own
         self._topic: TopicFollower | None = None
         if source is not None:
             from shoal.cluster.topic_per_shard import TopicFollower
@@ -447,7 +447,7 @@ class ShardEngine:
         return dict(found) if isinstance(found, Mapping) else found
 
     def _own(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        return {**found, "tasks": found["tasks"] - self._others}
+        return {**found, "tasks": found["tasks"] - self._n_foreign}
 
     def predict_each(self, rows: Sequence[Mapping[str, Any]], wait: bool) -> list[Any]:
         """The answer to each row, or its error."""
@@ -545,16 +545,16 @@ class TopicFanout:
         shards[[row for row, _ in problems]] = 0  # which refuses them
         for shard in range(self._n):
             own = self._of(shard)
-            mine = [
+            own_rows = [
                 (row, (source, offset))
                 for row, to, (source, offset) in zip(messages.labeled, shards.tolist(), messages.sources, strict=True)
                 if to == shard and offset >= own.get(source, 0)
             ]
             further = {name: offset for name, offset in messages.offsets.items() if offset > own.get(name, 0)}
             if further:
-                rows, sources = [row for row, _ in mine], [source for _, source in mine]
+                rows, sources = [row for row, _ in own_rows], [source for _, source in own_rows]
                 parts.append((shard, own, contract.Messages(rows, [], [], further, sources)))
-        asked = [self._ask(shard, "follow", part) for shard, _, part in parts]
+        futures = [self._ask(shard, "follow", part) for shard, _, part in parts]
 
         def join(done: list[Future[Any]]) -> contract.Followed:
             for (shard, own, part), one in zip(parts, done, strict=True):
@@ -566,7 +566,7 @@ class TopicFanout:
                 position, sum(one.rows for one in found), sum(one.double for one in found), refused
             )
 
-        return batched_calls.when_done(asked, join)
+        return batched_calls.when_done(futures, join)
 
     def _of(self, shard: int) -> dict[str, int]:
         known = self._offsets[shard]
@@ -582,14 +582,14 @@ def gauges_of_all(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Gauges over all shards: sums, means over rows for `MEANS`, and the largest age."""
     gauges: dict[str, float] = {}
     for name in dict.fromkeys(name for one in found for name in one):
-        there = [one for one in found if name in one]
-        values = np.array([one[name] for one in there], np.float64)
+        of_name = [one for one in found if name in one]
+        values = np.array([one[name] for one in of_name], np.float64)
         if name == "error_of_worst_task" or name.endswith("_seconds"):
             gauges[name] = float(values.max())
         elif name == "coverage_of_worst_task":
             gauges[name] = float(values.min())
         elif name.startswith(MEANS):
-            rows = np.array([one["rows_judged"] for one in there], np.float64)
+            rows = np.array([one["rows_judged"] for one in of_name], np.float64)
             gauges[name] = float(values @ rows / max(rows.sum(), 1.0))
         else:
             gauges[name] = float(values.sum())

@@ -97,11 +97,11 @@ class OwnRows:
 
     def follow(self, messages: Messages) -> Future[Followed]:
         """Follow as an engine does; rows of other shards are refused."""
-        labeled, elsewhere = self._split(messages.labeled)
-        kept, others = self._split([row for _, row in messages.unlabeled])
+        labeled, labeled_elsewhere = self._split(messages.labeled)
+        unlabeled, unlabeled_elsewhere = self._split([row for _, row in messages.unlabeled])
         places = [
-            *((place(messages.sources[i]), home) for i, home in elsewhere.items()),
-            *((place(messages.unlabeled[i][0]), home) for i, home in others.items()),
+            *((place(messages.sources[i]), home) for i, home in labeled_elsewhere.items()),
+            *((place(messages.unlabeled[i][0]), home) for i, home in unlabeled_elsewhere.items()),
         ]
         faults = [
             Fault(None, self._task[0], f"{where}: a task of shard {home} came to shard {self._shard}")
@@ -109,7 +109,7 @@ class OwnRows:
         ]
         own = messages._replace(
             labeled=[messages.labeled[i] for i in labeled],
-            unlabeled=[messages.unlabeled[i] for i in kept],
+            unlabeled=[messages.unlabeled[i] for i in unlabeled],
             sources=[messages.sources[i] for i in labeled],
         )
         return joined([self._engine.follow(own)], lambda found: found[0]._replace(refused=(*found[0].refused, *faults)))
