@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests.streams import assert_close
 
 from shoal.engine.axes import TASK
 from shoal.model.algorithm import Size
+from shoal.model.growth import stepping_aside
 from shoal.model.state import described
 
 each_learner = each_of(LEARNERS)
@@ -49,7 +52,21 @@ def test_forget_task(name: str) -> None:
     learner = taught(name)
     order = learner.tasks_
     updates = dict(zip(order, learner.task_updates_, strict=True))
-    learner.forget_task(2)
+    others, seen = stream.task != 2, list[bytes]()
+
+    def answers() -> bytes:
+        return values(learner, stream.X[others], stream.task[others]).tobytes()
+
+    @contextmanager
+    def looking() -> Iterator[None]:
+        """As a service predicts while a model forgets."""
+        seen.append(answers())
+        yield
+
+    before = answers()
+    with stepping_aside(looking):
+        learner.forget_task(2)
+    assert {*seen} <= {before, answers()}
     assert learner.tasks_ == [k for k in order if k != 2]
     assert {k: u for k, u in updates.items() if k != 2} == dict(zip(learner.tasks_, learner.task_updates_, strict=True))
     unseen = np.full(len(stream.y), 2)

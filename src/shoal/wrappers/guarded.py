@@ -18,6 +18,7 @@ The twin in plain NumPy is tests/twins/guarded.py.
 
 import math
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from dataclasses import field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -34,6 +35,7 @@ from shoal.model.core import CoreLike
 from shoal.model.core_around import with_room, without_task
 from shoal.model.explanations import Parts, SimilarTask, bare, between, decisions_of
 from shoal.model.groups import Groups
+from shoal.model.growth import stepping_aside
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
@@ -233,8 +235,9 @@ class GuardedCore:
             core.enter(n_tasks)
 
     def leave(self, k: int, n_tasks: int) -> None:
-        for core in self.cores:
-            core.leave(k, n_tasks)
+        with stepping_aside(nullcontext):  # one core would have the task, the other not
+            for core in self.cores:
+                core.leave(k, n_tasks)
         self.mixing = self.mixing._replace(own=without_task(self.mixing.own, k))
 
     def new_out(self, n_rows: int) -> FloatArray:

@@ -12,6 +12,7 @@ NumPy is tests/twins/hierarchy.py.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -28,6 +29,7 @@ from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.core_around import CoreAround, with_room, without_task
 from shoal.model.explanations import Parts, bare, between, decisions_of
 from shoal.model.groups import Groups
+from shoal.model.growth import stepping_aside
 from shoal.model.parameters import from_keywords
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.wrappers.conformal import Conformal
@@ -150,11 +152,12 @@ class HierarchyCore(CoreAround):
 
     def leave(self, k: int, n_tasks: int) -> None:
         """The task goes; its group, too, if it was the last one in it."""
-        self.inner.leave(k, n_tasks)
-        n_groups, empty = len(self.groups), self.groups.forget(k)
-        if empty is not None:
-            self.of_groups.leave(empty, n_groups)
-            self.n_entered -= 1
+        with stepping_aside(nullcontext):  # one core would have the task, the other its group
+            self.inner.leave(k, n_tasks)
+            n_groups, empty = len(self.groups), self.groups.forget(k)
+            if empty is not None:
+                self.of_groups.leave(empty, n_groups)
+                self.n_entered -= 1
         self.learned = self.learned._replace(own=without_task(self.learned.own, k))
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
@@ -167,6 +170,8 @@ class HierarchyCore(CoreAround):
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         by_task, by_group = self._rows(rounds)
+        if (to_come := by_group.task >= self.n_entered).any():  # while both cores grow, predictions run
+            by_group = by_group._replace(task=np.where(to_come, -1, by_group.task))
         f, said = np.empty((2, len(rounds.task)))
         self.inner.decide(by_task, f)
         self.of_groups.decide(by_group, said)
