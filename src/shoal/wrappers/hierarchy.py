@@ -315,7 +315,8 @@ class Hierarchy(Mixed):
     -----
     Of ids with more parts, ``("EU", "France", "shop 7")``, all but the last name one group. Tasks whose ids have one
     part are in one group, None. A group stays as long as it has a task; what it learned from a forgotten task stays,
-    too.
+    too. Where groups are alike, or tasks have many rows each, it changes little: ``python -m benchmarks.hierarchies``
+    prints by how much on five streams.
 
     References
     ----------
