@@ -174,12 +174,12 @@ class HedgedSharing(_Hedged, Classifier):
     References
     ----------
     The step without overshoot: Karampatziakis, Langford, Online importance weight aware updates, UAI 2011. Fixed
-    share: Herbster, Warmuth, Tracking the best expert, Machine Learning 32, 1998. AdaGrad: Duchi, Hazan, Singer, JMLR
-    12, 2011. Full matrices: Kalman, A new approach to linear filtering and prediction problems, Journal of Basic
-    Engineering 82, 1960. Experts that sleep: Freund, Schapire, Singer, Warmuth, Using and combining predictors that
-    specialize, STOC 1997. Hashed pairs: Weinberger, Dasgupta, Langford, Smola, Attenberg, Feature hashing for large
-    scale multitask learning, ICML 2009. "Dynamically adapting b" is the open problem that Cavallanti et al. (JMLR 11,
-    2010) end with.
+    share: Herbster, Warmuth, Tracking the best expert, Machine Learning 32, 1998. AdaGrad: Duchi, Hazan, Singer,
+    Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12, 2011. Full matrices: Kalman,
+    A new approach to linear filtering and prediction problems, Journal of Basic Engineering 82, 1960. Experts that
+    sleep: Freund, Schapire, Singer, Warmuth, Using and combining predictors that specialize, STOC 1997. Hashed pairs:
+    Weinberger, Dasgupta, Langford, Smola, Attenberg, Feature hashing for large scale multitask learning, ICML 2009.
+    "Dynamically adapting b" is the open problem that Cavallanti et al. (JMLR 11, 2010) end with.
 
     Examples
     --------
