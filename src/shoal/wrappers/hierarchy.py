@@ -102,24 +102,24 @@ class HierarchyCore(CoreAround):
 
     def _learn_groups(self, rounds: Rounds) -> FloatArray:
         """Learn rounds of groups; the forecasts before each."""
-        group, starts, said = rounds.task, rounds.starts, np.empty(len(rounds.task))
+        group, starts, forecasts = rounds.task, rounds.starts, np.empty(len(rounds.task))
         finer = cut_at_repeats(group, starts, len(self.groups))
         place, first = np.searchsorted(finer, starts), 0
         for r in np.flatnonzero(np.diff(place) > 1).tolist():
             begin, end = int(starts[r]), int(starts[r + 1])
-            self._learn_piece(rounds, first, begin, said)
+            self._learn_piece(rounds, first, begin, forecasts)
             self._enter_groups(int(group[begin:end].max()) + 1)
             piece = cut(rounds, begin, end)
-            self.of_groups.decide(piece, said[begin:end])
+            self.of_groups.decide(piece, forecasts[begin:end])
             self.of_groups.learn(piece._replace(starts=finer[place[r] : place[r + 1] + 1] - begin), NO_OUT)
             first = end
-        self._learn_piece(rounds, first, len(group), said)
+        self._learn_piece(rounds, first, len(group), forecasts)
         self.n_entered = max(self.n_entered, int(group.max(initial=-1)) + 1)
-        return said
+        return forecasts
 
-    def _learn_piece(self, rounds: Rounds, first: int, last: int, said: FloatArray) -> None:
+    def _learn_piece(self, rounds: Rounds, first: int, last: int, forecasts: FloatArray) -> None:
         if last > first:
-            self.of_groups.learn(cut(rounds, first, last), said[first:last])
+            self.of_groups.learn(cut(rounds, first, last), forecasts[first:last])
 
     def _enter_groups(self, n_groups: int) -> None:
         """The first `n_groups` groups exist."""
@@ -132,12 +132,12 @@ class HierarchyCore(CoreAround):
         task, group = rounds.task, by_group.task
         if len(rounds.weight) == 0 or (task >= 0).all():
             return by_group
-        came = np.maximum.accumulate(np.append(self.n_entered - 1, np.where(task >= 0, group, -1)))[:-1]
-        return by_group._replace(task=np.where((task < 0) & (group > came), -1, group))
+        newest = np.maximum.accumulate(np.append(self.n_entered - 1, np.where(task >= 0, group, -1)))[:-1]
+        return by_group._replace(task=np.where((task < 0) & (group > newest), -1, group))
 
-    def _outside(self, said: FloatArray) -> FloatArray:
+    def _outside(self, forecasts: FloatArray) -> FloatArray:
         """(n, 1) the forecasts of groups, as the mixing takes those from outside."""
-        return (said if self.regression else logistic(said))[:, None]
+        return (forecasts if self.regression else logistic(forecasts))[:, None]
 
     # ---- the interface of a core ---------------------------------------------------------------------------
 
@@ -172,13 +172,13 @@ class HierarchyCore(CoreAround):
         by_task, by_group = self._rows(rounds)
         if (to_come := by_group.task >= self.n_entered).any():  # while both cores grow, predictions run
             by_group = by_group._replace(task=np.where(to_come, -1, by_group.task))
-        f, said = np.empty((2, len(rounds.task)))
+        f, f_group = np.empty((2, len(rounds.task)))
         self.inner.decide(by_task, f)
-        self.of_groups.decide(by_group, said)
-        self._mix(f, said, by_task.task, out)
+        self.of_groups.decide(by_group, f_group)
+        self._mix(f, f_group, by_task.task, out)
 
-    def _mix(self, f: FloatArray, said: FloatArray, task: IntArray, out: FloatArray) -> None:
-        decide_rows(f, self._outside(said), task, self.regression, self.learned, new_scratch(BOTH), out)
+    def _mix(self, f: FloatArray, f_group: FloatArray, task: IntArray, out: FloatArray) -> None:
+        decide_rows(f, self._outside(f_group), task, self.regression, self.learned, new_scratch(BOTH), out)
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
         """u times those of the learner, and 1 - u times those of the group's, which tasks share.
@@ -197,10 +197,10 @@ class HierarchyCore(CoreAround):
         )
         if values is None:
             return between(self.weights(known)[:, 0], own, of_group)
-        f, said, answers = decisions_of(own), decisions_of(of_group), np.empty(len(tasks))
-        self._mix(f, said, known, answers)
-        apart, u = f != said, np.ones(len(tasks))
-        u[apart] = np.clip((answers - said)[apart] / (f - said)[apart], 0.0, 1.0)
+        f, f_group, answers = decisions_of(own), decisions_of(of_group), np.empty(len(tasks))
+        self._mix(f, f_group, known, answers)
+        apart, u = f != f_group, np.ones(len(tasks))
+        u[apart] = np.clip((answers - f_group)[apart] / (f - f_group)[apart], 0.0, 1.0)
         parts = between(u, own, of_group)
         parts.shared[:, 0] += answers - decisions_of(parts)
         return parts
