@@ -19,6 +19,7 @@ from shoal import (
     Guarded,
     HedgedSharing,
     HedgedSharingRegressor,
+    Hierarchy,
     MultiClass,
     MultitaskPerceptron,
     MultitaskRegressor,
@@ -135,14 +136,18 @@ def read_by(engine: Engine, mail: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def test_a_guarded_model_is_served_with_the_trust_of_its_tasks(tmp_path: Path) -> None:
-    inner = OutsideForecast(Guarded(MultitaskPerceptron(relation="pooled", loss="logistic")), columns=[])
+    guarded = Guarded(MultitaskPerceptron(relation="pooled", loss="logistic"))
+    inner = OutsideForecast(Hierarchy(guarded), columns=[])
     model = write_model(tmp_path, Conformal(inner, coverage=0.8))
     with Engine(model, tmp_path / "live") as engine, served(engine, []) as url, Client(url) as client:
         receipt = client.learn(MAILS)
         assert engine.wait_until_learned(receipt.position, timeout=60)
         answer, about = client.predict_one(MAILS[0]), client.task("u1")
         learner: Any = engine._fold.served.learner
-        guard = learner.estimator_.estimator_
+        guard = learner.estimator_.estimator_.estimator_
+        new = {**MAILS[0], "user": "new"}
+        expected = learner.predict_proba(*read_by(engine, new))[0, 1]
+        assert client.predict_one(new).probability == pytest.approx(expected)
         assert answer.probability == pytest.approx(learner.predict_proba(*read_by(engine, MAILS[0]))[0, 1])
         assert about["trust"] == guard.trust_[guard.tasks_.index("u1")]
         assert about["harmed"] == ("u1" in guard.harmed_)
