@@ -7,12 +7,12 @@ one fails.
 
 import subprocess
 import sys
-import tarfile
 import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).resolve().parents[1]
+from built_package import build
+
 CORE = {"joblib", "lazy-loader", "narwhals", "numba", "numpy", "safetensors", "scikit-learn", "scipy"}
 
 WITHOUT_EXTRAS = """
@@ -61,25 +61,13 @@ def main() -> None:
     """Build, install, try."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        python = _installed(_wheel(folder), folder / "environment")
+        python = _installed(build(folder / "dist", folder).wheel, folder / "environment")
         said = _run(python, "-c", WITHOUT_EXTRAS + CORE_WORKS, cwd=folder).stdout
         if set(said.removeprefix("core:").split()) != CORE:
             sys.exit(f"the core must need {', '.join(sorted(CORE))} and nothing else; the wheel says {said}")
         _check_hint(python, folder)
         _check_program(python, folder)
     print("package: the sdist and the wheel are built, installed and work outside of the checkout")
-
-
-def _wheel(folder: Path) -> Path:
-    """The wheel that is built from the sdist."""
-    _run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder / "dist", cwd=ROOT)
-    [sdist] = (folder / "dist").glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    source = folder / sdist.name.removesuffix(".tar.gz")
-    _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist", cwd=source)
-    [wheel] = (folder / "dist").glob("*.whl")
-    return wheel
 
 
 def _installed(wheel: Path, environment: Path) -> Path:
