@@ -10,7 +10,8 @@ import pytest
 from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale_code
 from hypothesis import HealthCheck, settings
 
-compile_for_haswell()
+if "MATRIX" not in os.environ:  # `make matrix` compiles as users do, and so in all processes of a test alike
+    compile_for_haswell()
 
 collect_ignore = ["serve/warm.py"]  # it learns when it is imported: to look for examples, all workers would compile
 # A worker a core: threads of the linear algebra library on top would wait for each other, up to 60 times as long.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from shoal import HedgedSharing
+from shoal import HedgedSharing, MultitaskPerceptron
 from shoal.files import ReadOptions, open_stream
 from shoal.learner import Learner
 from shoal.model import persistence
@@ -69,11 +70,16 @@ def predict_one(service: Service, row: dict[str, Any], *, wait: bool = True) -> 
     return found
 
 
+def default_learner() -> Learner:
+    """What the program learns with unless asked; where `make matrix` compiles everything anew, a smaller one."""
+    return MultitaskPerceptron(loss="logistic") if "MATRIX" in os.environ else HedgedSharing(memory=8)
+
+
 def write_model(folder: Path, learner: Learner | None = None, n: int = 300) -> Path:
     """What `shoal run mails.csv --task user --label spam --save` leaves."""
     table = folder / "mails.ndjson"
     rows(records(n, late_columns=False)).frame.write_ndjson(table)
-    learner = HedgedSharing(memory=8) if learner is None else learner
+    learner = default_learner() if learner is None else learner
     contestants = {type(learner).__name__: learner, **learner.baselines()}
     options = ReadOptions(task="user", label="spam", hash_bits=10)
     with open_stream(table, options) as stream:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from tests.serve.material import default_learner
 
 import shoal.serve.engine  # noqa: F401 (loaded before the fork)
-from shoal import HedgedSharing
 
 X = sp.csr_matrix(np.eye(8))
-HedgedSharing(memory=8).partial_fit(X, ["no", "yes"] * 4, ["u1", "u2"] * 4, classes=["no", "yes"])
+default_learner().partial_fit(X, ["no", "yes"] * 4, ["u1", "u2"] * 4, classes=["no", "yes"])

@@ -255,7 +255,7 @@ def _parsed(text: pl.Series, form: str) -> pl.Series:
     """Dates in the form of `date_format`; null for other texts."""
     parse = text.str.to_datetime if _shown(form).hour else text.str.to_date
     day = parse(form, strict=False)
-    return day.set((day.dt.year() < FIRST_YEAR).fill_null(False), None)
+    return pl.select(pl.when(day.dt.year() >= FIRST_YEAR).then(day)).to_series()
 
 
 class Shown(NamedTuple):
