@@ -32,7 +32,7 @@ from shoal.evaluation import progressive_validate
 from shoal.model.algorithm import Size
 from shoal.wrappers.label_query import GAIN, STREAM
 
-WRAPPERS = ("LabelQuery", "MultiClass", "Conformal", "Guarded", "OutsideForecast")
+WRAPPERS = ("LabelQuery", "MultiClass", "Conformal", "Guarded", "Hierarchy", "OutsideForecast")
 INNER = {name: make for name, make in LEARNERS.items() if "Regressor" not in name and not name.startswith(WRAPPERS)}
 
 

@@ -26,7 +26,7 @@ from shoal import (
 )
 
 NAMES = np.array(["ash", "elm", "fir", "oak"])
-OTHERS = ("Conformal", "Guarded", "LabelQuery", "MultiClass", "OutsideForecast")  # wrappers
+OTHERS = ("Conformal", "Guarded", "Hierarchy", "LabelQuery", "MultiClass", "OutsideForecast")  # wrappers
 WITHIN = [name for name in LEARNERS if "Regressor" not in name and not name.startswith(OTHERS)]
 
 
