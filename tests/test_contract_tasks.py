@@ -66,6 +66,7 @@ def test_forget_task(name: str) -> None:
     before = answers()
     with stepping_aside(looking):
         learner.forget_task(2)
+    assert seen
     assert {*seen} <= {before, answers()}
     assert learner.tasks_ == [k for k in order if k != 2]
     assert {k: u for k, u in updates.items() if k != 2} == dict(zip(learner.tasks_, learner.task_updates_, strict=True))

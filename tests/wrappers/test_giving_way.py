@@ -45,6 +45,7 @@ def test_what_is_answered_meanwhile(learner: Any) -> None:
         before = answers()
         with stepping_aside(looking):
             change(argument)
+        assert seen
         assert {*seen} <= {before, answers()}
         seen.clear()
     with stepping_aside(looking):

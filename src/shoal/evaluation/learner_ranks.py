@@ -26,6 +26,7 @@ class Standing:
     behind: float  # distance from the best, positive whichever way the metric points; 0 for the best
     standard_error: float  # of the distance, over tasks
     p_value: float  # Wilcoxon's signed rank test against the best, two-sided, after Holm's correction; 1 for the best
+    n_tasks: int  # over which ranks and test are
     diverged: int | None  # the row at which it diverged
 
     @property
@@ -77,11 +78,11 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     placed = []
     for i, name in enumerate(order):
         behind, error = sign * (scores[order[0]] - scores[name]), _standard_error(table[0] - table[i])
-        rank = float(ranks[i])
-        placed.append(Standing(name, 1 + i, metric, scores[name], rank, float(behind), error, p_values[i], None))
+        numbers = scores[name], float(ranks[i]), float(behind), error, p_values[i], table.shape[1]
+        placed.append(Standing(name, 1 + i, metric, *numbers, None))
     nan = float("nan")
     unranked = [name for name in evaluations if name not in scores]
-    return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in unranked]
+    return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, 0, evaluations[n].diverged) for n in unranked]
 
 
 def mean_ranks(table: FloatArray) -> FloatArray:
@@ -94,25 +95,31 @@ def mean_ranks(table: FloatArray) -> FloatArray:
 def fewest_pairs(n_learners: int) -> int:
     """How many pairs the signed rank tests of the best against the others need, after Holm's correction, to tell any.
 
-    The least p is 2 (K - 1) / 2^n: all n differences of one sign.
+    The least p of K learners, 2 or more, is 2 (K - 1) / 2^n: all n differences of one sign.
 
     >>> [fewest_pairs(n) for n in (2, 3, 10)]
     [6, 7, 9]
     """
-    return math.floor(math.log2(2 * (n_learners - 1) / LEVEL)) + 1 if n_learners > 1 else 1
+    return math.floor(math.log2(2 * (n_learners - 1) / LEVEL)) + 1
 
 
 def conclusion(placed: Sequence[Standing]) -> str:
     """A sentence that names the best learner and those that it may have beaten by chance."""
     ranked = [(one.name, one.is_clear) for one in placed if one.rank is not None]
-    return conclusion_of(ranked, "signed rank test over tasks, 5 %")
+    return conclusion_of(ranked, placed[0].n_tasks if placed else 0, "tasks")
 
 
-def conclusion_of(ranked: Sequence[tuple[str, bool]], test: str) -> str:
-    """The same of names, the best first, and whether the best is clearly ahead of each; `test` says by which test."""
+def conclusion_of(ranked: Sequence[tuple[str, bool]], n: int, pairs: str) -> str:
+    """The same of names, the best first, and whether the best is clearly ahead of each over n tasks, or orders."""
     if len(ranked) < 2:
         return "there are no two learners to compare"
     (best, _), *others = ranked
+    if n < (fewest := fewest_pairs(len(ranked))):
+        return (
+            f"{best} is best; {n} {pairs} are too few for the signed rank test (5 %) to tell its lead over any other "
+            f"from chance: {len(ranked)} learners need {fewest} or more."
+        )
+    test = f"signed rank test over {n} {pairs}, 5 %"
     unsure = [name for name, is_clear in others if not is_clear]
     if not unsure:
         return f"{best} is best, and clearly ahead of all others ({test})."

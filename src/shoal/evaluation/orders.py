@@ -14,7 +14,7 @@ from sklearn.utils import shuffle
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.comparison import critical_difference, holm, signed_rank_p
-from shoal.evaluation.learner_ranks import LEVEL, conclusion_of, fewest_pairs, mean_ranks
+from shoal.evaluation.learner_ranks import LEVEL, conclusion_of, mean_ranks
 from shoal.evaluation.progressive import progressive_validate
 from shoal.evaluation.result import Evaluation, higher_is_better, label, main_metric, number
 from shoal.evaluation.stream import as_chunks
@@ -93,13 +93,7 @@ class Orders:
     def conclusion(self) -> str:
         """A sentence that names the best learner and those that it may have beaten by chance."""
         ranked = [(one.name, one.is_clear) for one in self.places if not np.isnan(one.mean_rank)]
-        n, fewest = len(self.seeds), fewest_pairs(len(ranked))
-        if len(ranked) > 1 and n < fewest:
-            return (
-                f"{ranked[0][0]} is best; {n} orders are too few for the signed rank test (5 %) to tell its lead over "
-                f"any other from chance: {len(ranked)} learners need {fewest} or more."
-            )
-        return conclusion_of(ranked, f"signed rank test over {n} orders, 5 %")
+        return conclusion_of(ranked, len(self.seeds), "orders")
 
     def to_frame(self, of: str = "learners") -> pl.DataFrame:
         """The numbers as a polars data frame.

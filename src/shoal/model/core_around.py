@@ -6,6 +6,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
+from shoal.model.explanations import bare
 
 
 class CoreAround:
@@ -38,6 +39,10 @@ class CoreAround:
 
     def updates(self, n_tasks: int) -> IntArray:
         return np.asarray(self.inner.updates(n_tasks))
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """(n_tasks,) how alike tasks are to task k, where the inner core learns it."""
+        return bare(self.inner).likeness(k, n_tasks)
 
     def adopt(self, other: Any) -> None:
         self.inner.adopt(other.inner)

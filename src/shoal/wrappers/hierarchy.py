@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
-from shoal.engine.axes import OTHER, TASK
+from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds, cut
 from shoal.learner import Learner, logistic
@@ -68,17 +68,9 @@ def cut_at_repeats(group: IntArray, starts: IntArray, n_groups: int) -> IntArray
 
 @cache
 def _packed_kind(tasks: Any, groups: Any) -> Any:
-    """The saved arrays around those of both cores."""
-    fields: list[tuple[str, Any]] = [
-        ("estimator", tasks),
-        ("group_estimator", groups),
-        ("group", Annotated[IntArray, TASK]),
-        ("own", Annotated[FloatArray, TASK, OTHER]),
-        ("weights", FloatArray),
-        ("regression", FloatArray),
-        ("covariance", FloatArray),
-        ("numbers", FloatArray),
-    ]
+    """The saved arrays, with those of both cores."""
+    group: Any = Annotated[IntArray, TASK]
+    fields = [("estimator", tasks), ("group_estimator", groups), ("group", group), ("stacking", Stacking)]
     return NamedTuple("Packed", fields)
 
 
@@ -211,11 +203,6 @@ class HierarchyCore(CoreAround):
         known = (task >= 0) & (own[:, 0] > 0.0)
         return np.asarray(np.where(known[:, None], own[:, 1:], self.learned.weights))
 
-    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
-        """(n_tasks,) how alike tasks are to task k, where the estimator learns it."""
-        found: FloatArray | None = bare(self.inner).likeness(k, n_tasks)
-        return found
-
     def adopt(self, other: Any) -> None:
         super().adopt(other)
         self.of_groups.adopt(other.of_groups)
@@ -244,30 +231,29 @@ class HierarchyCore(CoreAround):
     def _size_of_groups(self, size: Size) -> Size:
         return size._replace(tasks=min(size.tasks, len(self.groups)))
 
-    def _packed(self, tasks: Any, groups: Any, *arrays: Any) -> Any:
+    def _packed(self, tasks: Any, groups: Any, group: IntArray, learned: Stacking) -> Any:
         kinds: Any = type(tasks), type(groups)
-        return _packed_kind(*kinds)(tasks, groups, *arrays)
+        return _packed_kind(*kinds)(tasks, groups, group, learned)
 
     def pack(self, size: Size) -> Any:
         both = self.inner.pack(size), self.of_groups.pack(self._size_of_groups(size))
         learned = self.learned._replace(own=self.learned.own[: size.tasks])
-        return self._packed(*both, self.groups.of, *learned)
+        return self._packed(*both, self.groups.of, learned)
 
     def blank(self, size: Size) -> Any:
         both = self.inner.blank(size), self.of_groups.blank(self._size_of_groups(size))
-        return self._packed(*both, np.zeros(size.tasks, np.int64), *new_stacking(BOTH, size.tasks))
+        return self._packed(*both, np.zeros(size.tasks, np.int64), new_stacking(BOTH, size.tasks))
 
     def expect_labels(self, labels: Any) -> None:
         super().expect_labels(labels)
         self.of_groups.expect_labels(labels)
 
     def unpack(self, packed: Any, size: Size) -> None:
-        learned = Stacking(*packed[3:])
-        check_stacking(learned)
+        check_stacking(packed.stacking)
         self.groups.reorder(packed.group)
         self.inner.unpack(packed.estimator, size)
         self.of_groups.unpack(packed.group_estimator, self._size_of_groups(size))
-        self.learned, self.n_entered = learned, len(self.groups)
+        self.learned, self.n_entered = packed.stacking, len(self.groups)
 
 
 def with_hierarchy(learner: Any) -> Any:

@@ -37,7 +37,7 @@ from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.core_around import CoreAround, with_room, without_task
-from shoal.model.explanations import Parts, bare
+from shoal.model.explanations import Parts, bare, decisions_of
 from shoal.model.parameters import from_keywords
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.hedged_sharing.mixing import sigmoid, within
@@ -59,7 +59,7 @@ ROWS, SQUARES, ERRORS, ERROR_ROWS, BAYES = range(5)  # positions in `numbers`; t
 class Stacking(NamedTuple):
     """The learned state of the mixing of n forecasts."""
 
-    own: FloatArray  # (tasks, 1 + n) rows, and Bayes weights v_k
+    own: Annotated[FloatArray, TASK, OTHER]  # (tasks, 1 + n) rows, and Bayes weights v_k
     weights: FloatArray  # (n,) v, of all tasks
     regression: FloatArray  # (1 + n,) w
     covariance: FloatArray  # (1 + n, 1 + n) P
@@ -270,9 +270,9 @@ def apart(rounds: Rounds, columns: Sequence[int]) -> tuple[Rounds, FloatArray]:
         row = np.repeat(np.arange(n), np.diff(rounds.indptr))
         kept = np.ones(len(indices), np.bool_)
         for j, column in enumerate(columns):
-            here = indices == column
-            outside[row[here], j] = values[here]
-            kept &= ~here
+            in_column = indices == column
+            outside[row[in_column], j] = values[in_column]
+            kept &= ~in_column
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row[kept], minlength=n))]).astype(np.int64)
         rest = rounds._replace(indptr=indptr, indices=indices[kept], values=values[kept])
     return rest, np.where(outside == 0.0, np.nan, outside)
@@ -280,16 +280,8 @@ def apart(rounds: Rounds, columns: Sequence[int]) -> tuple[Rounds, FloatArray]:
 
 @cache
 def _packed_kind(inner: Any) -> Any:
-    """The saved arrays around those of the inner core."""
-    fields: list[tuple[str, Any]] = [
-        ("estimator", inner),
-        ("own", Annotated[FloatArray, TASK, OTHER]),
-        ("weights", FloatArray),
-        ("regression", FloatArray),
-        ("covariance", FloatArray),
-        ("numbers", FloatArray),
-    ]
-    return NamedTuple("Packed", fields)
+    """The saved arrays, with those of the inner core."""
+    return NamedTuple("Packed", [("estimator", inner), ("stacking", Stacking)])
 
 
 def new_stacking(n: int, n_tasks: int) -> Stacking:
@@ -364,21 +356,16 @@ class OutsideCore(CoreAround):
         for place in places:
             rest[place] = 0.0
         parts = bare(self.inner).contributions(tasks, features, rest)
-        before = (parts.shared + parts.own).sum(axis=1) + parts.pairs_shared.sum() + parts.pairs_own.sum()
-        f, said = before, np.empty(len(tasks))
-        self._answer(f, outside, tasks, said)
-        parts.shared[:, 0] += said - f
+        before = decisions_of(parts)
+        f, answers = before, np.empty(len(tasks))
+        self._answer(f, outside, tasks, answers)
+        parts.shared[:, 0] += answers - f
         for j, place in enumerate(places):
             if len(place) > 0 and values[place[0]] != 0.0:
-                outside[:, j], before = values[place[0]], said.copy()
-                self._answer(f, outside, tasks, said)
-                parts.shared[:, 1 + place[0]] = said - before
+                outside[:, j], before = values[place[0]], answers.copy()
+                self._answer(f, outside, tasks, answers)
+                parts.shared[:, 1 + place[0]] = answers - before
         return parts
-
-    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
-        """(n_tasks,) how alike tasks are to task k, where the estimator learns it."""
-        found: FloatArray | None = bare(self.inner).likeness(k, n_tasks)
-        return found
 
     def adopt(self, other: Any) -> None:
         if len(other.columns) != len(self.columns):
@@ -402,7 +389,7 @@ class OutsideCore(CoreAround):
 
     def _packed(self, inner: Any, learned: Stacking) -> Any:
         kind: Any = type(inner)
-        return _packed_kind(kind)(inner, *learned)
+        return _packed_kind(kind)(inner, learned)
 
     def pack(self, size: Size) -> Any:
         return self._packed(self.inner.pack(size), self.learned._replace(own=self.learned.own[: size.tasks]))
@@ -411,10 +398,9 @@ class OutsideCore(CoreAround):
         return self._packed(self.inner.blank(size), new_stacking(1 + len(self.columns), size.tasks))
 
     def unpack(self, packed: Any, size: Size) -> None:
-        learned = Stacking(*packed[1:])
-        check_stacking(learned)
+        check_stacking(packed.stacking)
         self.inner.unpack(packed.estimator, size)
-        self.learned = learned
+        self.learned = packed.stacking
 
 
 def with_forecasts(learner: Any, n: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ TWO = ("--learners", "HedgedSharing,PassiveAggressive")
 
 
 def standing(name: str, rank: Any, p_value: Any = 1.0, score: Any = 0.5, behind: Any = 0.0) -> Any:
-    return Standing(name, rank, "auc", score, 1.5, behind, 0.01, p_value, None if rank else 12)
+    return Standing(name, rank, "auc", score, 1.5, behind, 0.01, p_value, 7, None if rank else 12)
 
 
 def test_a_table_of_ranks_and_one_of_scores(shoal: Program, csv_file: Path) -> None:
@@ -113,6 +114,8 @@ def test_what_the_standings_say() -> None:
     assert conclusion([best, standing("B", 2, 0.2)]).startswith("A is best, but its lead over any other may be chance")
     some = conclusion([best, standing("B", 2, 0.2), standing("C", 3, 0.01)])
     assert some.startswith("A is best; its lead over B may be chance")
+    few = [replace(one, n_tasks=6) for one in (best, standing("B", 2, 0.01), standing("C", 3, 0.01))]
+    assert conclusion(few).startswith("A is best; 6 tasks are too few for the signed rank test (5 %)")
     assert conclusion([best]) == "there are no two learners to compare"
     lines = standing_lines([best, standing("long name", 2, 1e-300, 3e141, 1e-9), standing("C", None)])
     assert len({len(line) for line in lines[:3]}) == 1

@@ -15,11 +15,8 @@ from typing import Any
 import shoal
 from shoal.evaluation import ModelAdapter
 from shoal.learner import Learner
-from shoal.wrappers.conformal import Conformal
-from shoal.wrappers.guarded import Guarded
-from shoal.wrappers.hierarchy import Hierarchy
+from shoal.wrappers.inner import AroundAnyLearner
 from shoal.wrappers.multi_class import MultiClass
-from shoal.wrappers.outside_forecast import OutsideForecast
 
 
 def learner_kinds() -> dict[str, type[Any]]:
@@ -86,7 +83,7 @@ def make_learner(name: str, settings: list[str]) -> Any:
 def name_of(learner: Any) -> str:
     """Its name in results: the class; of an own model, and of what goes around a learner, the one within."""
     plain = learner
-    while isinstance(plain, Conformal | Guarded | Hierarchy | OutsideForecast):
+    while isinstance(plain, AroundAnyLearner):
         plain = plain.plain
     if isinstance(plain, MultiClass) and plain.estimator is not None:
         plain = plain.estimator

@@ -384,11 +384,6 @@ class QuantileCore(CoreAround):
             parts.own[:, 0] += both[:, 0] - common[:, 0]
         return parts
 
-    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
-        """The inner core's."""
-        found: FloatArray | None = self.inner.likeness(k, n_tasks)
-        return found
-
     def adopt(self, other: Any) -> None:
         if not isinstance(other, QuantileCore) or other._kind != self._kind:
             raise ValueError(SHAPES_STATE)
