@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from tests.streams import Stream, draw
 
 from shoal import (
@@ -179,6 +180,9 @@ REGRESSORS = {
 }
 OPEN = [name for name in LEARNERS if name not in NAME_THEIR_TASKS]
 CLASSIFIERS = [name for name in LEARNERS if name not in REGRESSORS]
+
+# Of each of a learner's settings, three or so, Hypothesis draws a third as many examples as elsewhere.
+FEWER_EXAMPLES = settings(max_examples=settings().max_examples // 3)
 
 # The most tasks of a stream, where 500 are too many: the primal form holds (K d)^2 numbers.
 MOST_TASKS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable
@@ -51,7 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say so if workers ignore the groups below, as xdist 3.8 does with pytest 9.2: the tests would take far longer."""
+    """Look for garbage rarely, and not among the tests: numba's compiler makes many objects, a twelfth of its time.
+
+    And say so if workers ignore the groups below, as xdist 3.8 does with pytest 9.2: the tests would take far longer.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000)
     marked = any(item.get_closest_marker("xdist_group") for item in session.items)
     if getattr(session.config.option, "loadgroup", False) and marked:
         assert any("@" in item.nodeid for item in session.items), "pytest and pytest-xdist: groups of tests are lost"

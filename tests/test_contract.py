@@ -15,6 +15,7 @@ from sklearn.base import clone
 from tests.cases import (
     CLASSIFIERS,
     EDGES,
+    FEWER_EXAMPLES,
     LEARNERS,
     OPEN,
     K,
@@ -48,6 +49,7 @@ def test_every_public_learner_is_in_the_table() -> None:
 
 
 @each_learner
+@FEWER_EXAMPLES
 @given(data=st.data(), protocol=st.sampled_from(["one", "some", "all", "growing"]))
 def test_chunking_changes_nothing(name: str, data: Any, protocol: str) -> None:
     stream = stream_for(name, protocol=protocol, n_rows=40, density=data.draw(st.sampled_from([0.5, 1.0])))
@@ -209,6 +211,7 @@ def test_models_widen(name: str) -> None:
 
 
 @each_learner
+@FEWER_EXAMPLES
 @given(order=st.permutations(range(7)))
 def test_feature_order_changes_nothing(name: str, order: list[int]) -> None:
     stream = stream_for(name)
@@ -233,6 +236,7 @@ def test_names_of_tasks_change_nothing(name: str) -> None:
 
 
 @each_open_learner
+@FEWER_EXAMPLES
 @given(order=st.permutations(range(K)))
 def test_order_of_tasks_changes_nothing(name: str, order: list[int]) -> None:
     stream = stream_for(name)

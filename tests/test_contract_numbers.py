@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import (
     CLASSIFIERS,
+    FEWER_EXAMPLES,
     LEARNERS,
     MOST_TASKS,
     NAME_THEIR_TASKS,
@@ -38,7 +39,7 @@ def test_huge_and_tiny_values_stay_finite(name: str, scale: float) -> None:
 
 
 @each_learner
-@settings(max_examples=12)
+@FEWER_EXAMPLES
 @given(
     seed=st.integers(0, 10**6),
     sizes=st.sampled_from(["mixed", "mixed by column", "constant", "zero"]),

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,16 @@ def forgeries(content: bytes) -> Iterator[Forgery]:
 
 
 def attack(
-    content: bytes, path: Path, use: Callable[[Any], None], load: Callable[[Path], Any] = shoal.load, of: str = ""
+    content: bytes,
+    path: Path,
+    use: Callable[[Any], None],
+    load: Callable[[Path], Any] = shoal.load,
+    of: str = "",
+    every: int = 1,
 ) -> int:
     """Every forgery (of what has this in its name) is refused by one ValueError, or what loads can be used."""
     tried = 0
-    for what, header, arrays in forgeries(content):
+    for what, header, arrays in islice(forgeries(content), 0, None, every):
         if of not in what:
             continue
         tried += 1
@@ -104,12 +110,22 @@ def attack(
     return tried
 
 
+def kinds_of_arrays(name: str) -> set[tuple[str, str, int]]:
+    """Names, types and numbers of axes of what a learner's file holds."""
+    _, arrays = parts(saved(taught(name, n_rows=30)))
+    return {(each, array.dtype.str, array.ndim) for each, array in arrays.items()}
+
+
 SAME_ARRAYS = ("HedgedSharing-", "HedgedSharingRegressor-")
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith(SAME_ARRAYS)])
 def test_forged_models(name: str, tmp_path: Path) -> None:
+    """Of a setting whose file holds what the file of another one holds, every seventh forgery."""
     stream = stream_for(name, seed=3, n_rows=8)
+    before = [*LEARNERS][: [*LEARNERS].index(name)]
+    same = [each for each in before if each.partition("-")[0] == name.partition("-")[0]]
+    every = 7 if any(kinds_of_arrays(each) == kinds_of_arrays(name) for each in same) else 1
 
     def use(model: Any) -> None:
         values(model, stream.X, stream.task)
@@ -117,7 +133,7 @@ def test_forged_models(name: str, tmp_path: Path) -> None:
         model.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
         model.add_features(2)
 
-    attack(saved(taught(name, n_rows=30)), tmp_path / "model", use)
+    attack(saved(taught(name, n_rows=30)), tmp_path / "model", use, every=every)
 
 
 @pytest.mark.parametrize("name", [name for name in BATCH if "Tasks" not in name])

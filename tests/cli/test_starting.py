@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -17,39 +18,54 @@ HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", 
 SOURCE = str(Path(shoal.__file__).parents[1])
 
 
-def python(code: str, *, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """What a process of its own says; it keeps compiled code in `cache`."""
-    environment = os.environ | {"PYTHONPATH": SOURCE} | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    """What a process of its own says."""
+    environment = os.environ | {"PYTHONPATH": SOURCE}
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
 
 
+# What a process has compiled or taken from the cache of compiled code, as its last line, and how often it compiled.
+KERNELS = """
+import gc
+from shoal.engine.compile import Compiled
+used = [one for one in gc.get_objects() if isinstance(one, Compiled)]
+kernels = [f"{one.py_func.__module__}.{one.py_func.__qualname__}{sign}" for one in used for sign in one.signatures]
+print(len(compiled.buffer), sorted(kernels), sep="; ")
+"""
+
+
 def test_after_compile_a_run_compiles_nothing_and_loads_little(tmp_path: Path) -> None:
-    path, cache = tmp_path / "a.libsvm", tmp_path / "cache"
+    """With the cache of all tests, for time: it compares what the two processes have compiled or taken from it."""
+    path = tmp_path / "a.libsvm"
     values = np.random.default_rng(0).normal(size=120)
     path.write_text("".join(f"{y} qid:{i % 3} 1:{values[i]} 2:1\n" for i, y in enumerate([1, -1] * 60)))
-    compiled = python(
-        "import sys; sys.argv = ['shoal', 'compile', 'PassiveAggressive', '--jobs', '1']\n"
-        "import runpy; runpy.run_module('shoal', run_name='__main__')",
-        cache=cache,
-    )
-    assert compiled.stdout.startswith("compiled 1 learner, the metrics and 7 file formats in ")
-    assert compiled.stderr == ""
-    kept = {file: file.stat().st_mtime_ns for file in cache.rglob("*.nb?")}
-    assert kept
-    run = python(
-        f"""
+
+    def program(*arguments: str) -> tuple[str, int, set[str]]:
+        """What the program prints, how often it compiles, and the kernels that it has in the end."""
+        said = python(
+            f"""
 import sys
-sys.argv = ["shoal", "run", {str(path)!r}, "--learner", "PassiveAggressive"]
-from shoal.cli import main
-main()
+sys.argv = ["shoal", *{arguments!r}]
+from numba.core import event
+with event.install_recorder("numba:compile") as compiled:
+    from shoal.cli import main
+    main()
 print("loaded:", *[name for name in {HEAVY!r} if name in sys.modules])
-""",
-        cache=cache,
-    )
-    assert run.stderr == ""
-    assert "could be chance" in run.stdout  # so the verdict's test has been made
-    assert run.stdout.splitlines()[-1] == "loaded:"
-    assert {file: file.stat().st_mtime_ns for file in cache.rglob("*.nb?")} == kept
+{KERNELS}"""
+        )
+        *printed, last = said.stdout.splitlines()
+        assert said.stderr == ""
+        times, _, kernels = last.partition("; ")
+        return "\n".join(printed), int(times), set(ast.literal_eval(kernels))
+
+    said, _, compiled = program("compile", "PassiveAggressive", "--jobs", "1")
+    assert said.startswith("compiled 1 learner, the metrics and 7 file formats in ")
+    said, times, used = program("run", str(path), "--learner", "PassiveAggressive")
+    assert "could be chance" in said  # so the verdict's test has been made
+    assert said.splitlines()[-1] == "loaded:"
+    assert times == 0
+    assert used
+    assert used <= compiled
 
 
 def test_without_the_extra_the_program_says_what_to_install() -> None:

@@ -44,7 +44,7 @@ def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interac
     """With weights, where the stream has rounds of several rows; with values that repeat, and may be the edges of bins,
     where it has none; with too many features for matrices in one case."""
     regression, d = kind is HedgedSharingRegressor, 33 if density == 1.0 and not interactions else 9
-    stream = draw(3, n_rows=400, d=d, K=6, protocol=protocol, density=density, scale=3.0, regression=regression)
+    stream = draw(3, n_rows=300, d=d, K=6, protocol=protocol, density=density, scale=3.0, regression=regression)
     if protocol == "one":
         stream = roughened(stream)
     rounds, K = None if protocol == "one" else stream.rounds, int(stream.task.max()) + 1
@@ -106,7 +106,7 @@ def test_equals_the_twin_on_a_stream_that_is_wide_for_good(kind: type[Any]) -> N
 
 def test_equals_the_twin_on_a_stream_that_is_long_and_rough() -> None:
     """The bins' samples are full, task effects have swept several times, and the scale has settled."""
-    stream = roughened(draw(8, n_rows=5_000, d=5, K=6, scale=3.0))
+    stream = roughened(draw(8, n_rows=2_000, d=5, K=6, scale=3.0))
     expected, theirs = twin.learn(stream.X, stream.y, stream.task, None, 6, twin.Twin, None, True)
     learner = HedgedSharing(interactions=True, effort="fast", dtype="float64")
     assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected)

@@ -48,7 +48,8 @@ def test_equals_twin_for_every_kernel_and_budget(relation: str, kernel: str, bud
 @pytest.mark.parametrize("a", [0.1, 1.0, 30.0])
 def test_primal_equals_dual(relation: str, protocol: str, sparse: bool, a: float) -> None:
     """Seen and unseen tasks."""
-    stream = draw(3, K=K, n_rows=300, protocol=protocol, density=0.5 if sparse else 1.0)
+    n_rows = 300 if a == 1.0 else 120  # the dual form of many updates takes long
+    stream = draw(3, K=K, n_rows=n_rows, protocol=protocol, density=0.5 if sparse else 1.0)
     X = stream.sparse if sparse else stream.X
     forms = [SecondOrderPerceptron(relation=ALL[relation][0], a=a, form=form) for form in FORMS]
     by_dual, by_primal = (m.test_then_train(X, stream.y, stream.task, rounds=stream.rounds) for m in forms)

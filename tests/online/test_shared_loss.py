@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from tests.cases import FEWER_EXAMPLES
 from tests.compiled import from_python
 from tests.streams import assert_close, draw, own_parameters
 from tests.twins import shared_loss as twin
@@ -162,6 +163,7 @@ def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple[str | floa
 
 @pytest.mark.parametrize("rule", RULES)
 @each_of_more
+@FEWER_EXAMPLES
 @given(data=st.data())
 def test_any_finite_rows_keep_the_model_finite(norm: str | float, r: int, rule: str, data: st.DataObject) -> None:
     """Sizes from 1e-150 to 1e150 in one round, zero rows, ties; steps stay in the ball."""
