@@ -78,7 +78,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Groups come first, the largest before the others. Of the other tests the guard's is the first: it counts what the
     groups compiled, and takes the longest. The papers' experiments are a group of their own, which prepares their data
-    sets once: each runs several learners, which the larger groups have compiled by then.
+    sets once: each runs several learners, which the larger groups have compiled by then. Tests of a file that share a
+    fixture, such as a service or a browser, go to one worker, which makes it once; those of the report share several.
     """
     items.sort(key=lambda item: "/benchmarks/" not in item.nodeid)
     for item in items:
@@ -95,3 +96,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(LEARNERS[max(found)[2]]))
         elif "/files/" in path:
             item.add_marker(pytest.mark.xdist_group("files"))
+        elif "/report/" in path:
+            item.add_marker(pytest.mark.xdist_group("report"))
+        elif isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
+            fixtures = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]
+            if any(fixture.scope == "module" for fixture in fixtures):
+                item.add_marker(pytest.mark.xdist_group(path))

@@ -139,11 +139,11 @@ LABELS: dict[str, Stream] = {
         "20 rows against are unlearned within some tens of rows for",
     ),
     "5 % wrong labels": Stream(
-        lambda: flipped(labels(6_000), 0.05), [(1_000, 6_000, 0.05)], "labels are wrong all the time",
+        lambda: flipped(labels(3_000), 0.05), [(1_000, 3_000, 0.05)], "labels are wrong all the time",
         "below the share of wrong labels: the line is found, not the noise",
     ),
     "turn": Stream(
-        lambda: turned(labels(6_000), 3_000), [(5_000, 6_000, 0.05)], "the opposite is right from the middle on",
+        lambda: turned(labels(3_000), 1_000), [(2_500, 3_000, 0.05)], "the opposite is right from the middle on",
         "what is no odd row but a change is followed",
     ),
     "label once": Stream(
@@ -151,7 +151,7 @@ LABELS: dict[str, Stream] = {
         "two forecasts of 1,000 may follow a single row",
     ),
     "rare events": Stream(
-        lambda: tossed(labels(20_000), 1 / 2_000), [(0, 20_000, 1.3)], "one label in 2,000 is 1, for no reason",
+        lambda: tossed(labels(10_000), 1 / 2_000), [(0, 10_000, 1.3)], "one label in 2,000 is 1, for no reason",
         "the running share of ones loses least; twelve experts that look for reasons may lose a little more",
         measure=loss_to_base_rate,
     ),
@@ -197,7 +197,7 @@ TARGETS: dict[str, Stream] = {
         "a burst of odd targets", "might be a new scale, so it may take a thousand rows to find that it was none",
     ),
     "heavy tails": Stream(
-        lambda: heavy_noise(targets(6_000)), [(1_000, 6_000, 1.4)], "noise that has no variance",
+        lambda: heavy_noise(targets(4_000)), [(1_000, 4_000, 1.4)], "noise that has no variance",
         "what is right has noise of 1 itself: the line is found to within as much",
     ),
     "targets x 1e6": Stream(
@@ -224,15 +224,15 @@ TARGETS: dict[str, Stream] = {
         "a new level is no odd row",
     ),
     "constant, then not": Stream(
-        lambda: constant_target(targets(12_000), 10_000), [(11_000, 12_000, 2.0)],
-        "the target does not move for 10,000 rows", "what is clipped while the deviation is 0 widens it",
+        lambda: constant_target(targets(7_000), 5_000), [(6_000, 7_000, 2.0)],
+        "the target does not move for 5,000 rows", "what is clipped while the deviation is 0 widens it",
     ),
     "a feature constant, then not": Stream(
-        lambda: constant_feature(targets(12_000), 10_000), [(11_000, 12_000, 2.0)],
-        "a feature does not move for 10,000 rows", "what is clipped while the deviation is 0 widens it",
+        lambda: constant_feature(targets(7_000), 5_000), [(6_000, 7_000, 2.0)],
+        "a feature does not move for 5,000 rows", "what is clipped while the deviation is 0 widens it",
     ),
     "rare ones": Stream(
-        lambda: rare_ones(30_000), [(15_000, 30_000, 0.2)],
+        lambda: rare_ones(20_000), [(10_000, 20_000, 0.2)],
         "targets are 0 but for half of the rows that have something rare",
         "what is far from most targets is no odd target if a feature says it", measure=short_of_half,
     ),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.odd_rows import draw, with_x, with_y
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.stress.streams import LABELS, TARGETS, Stream, deviation, error
 
@@ -95,6 +95,7 @@ SIZES = st.builds(lambda sign, digits: sign * 10.0**digits, st.sampled_from([-1.
 # The first 10 rows say what is usual, so an odd one among them costs more.
 POSITIONS = st.integers(10, N_ROWS - JUDGED - 1)
 FIELDS = st.integers(LABEL, ALL)
+HALF_AS_MANY = settings(max_examples=settings().max_examples // 2)  # an example is a thousand rows
 
 
 @cache
@@ -126,12 +127,14 @@ def with_and_without(position: int, size: float, field: int, *, regression: bool
     return measure(judged, found), measure(judged, expected[after])
 
 
+@HALF_AS_MANY
 @given(POSITIONS, SIZES, FIELDS)
 def test_any_odd_row_costs_few_labels(position: int, size: float, field: int) -> None:
     found, without = with_and_without(position, size, field, regression=False)
     assert found <= 2 * without + 0.02
 
 
+@HALF_AS_MANY
 @given(POSITIONS, SIZES, FIELDS)
 def test_any_odd_row_costs_few_deviations(position: int, size: float, field: int) -> None:
     """It counts as 10 deviations of the targets, 250 of the noise: a tenth of that in 20 answers of 1,000 makes 3.5."""
