@@ -54,7 +54,7 @@ class LearnerThread(threading.Thread):
     ) -> None:
         super().__init__(name="shoal-learn", daemon=True)
         self._fold, self._folder, self._rhythm = fold, folder, rhythm
-        self._context, self._on_snapshot = context, on_snapshot
+        self._context_now, self._on_snapshot = context, on_snapshot
         self._inbox: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
         self._saved = saved
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + rhythm.seconds
@@ -130,7 +130,7 @@ class LearnerThread(threading.Thread):
         with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
             writing = snapshots.begin(
-                position, self._folder.path(position), partial(save_models, fold.models), self._context
+                position, self._folder.path(position), partial(save_models, fold.models), self._context_now
             )
             self.pause = time.perf_counter() - begun
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
