@@ -5,7 +5,9 @@ A new one enters here; `test_contract.py::test_every_public_estimator_is_in_the_
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,12 @@ def rows_for(name: str, seed: int = 0, **options: Any) -> Stream:
 
 
 def fitted(name: str, seed: int = 0, **options: Any) -> BatchLearner:
+    """A learner of one's own that is fitted; it is fitted once and copied."""
+    return copy.deepcopy(_fitted(name, seed, **options))
+
+
+@cache
+def _fitted(name: str, seed: int, **options: Any) -> BatchLearner:
     rows = rows_for(name, seed, **options)
     return BATCH[name]().fit(rows.X, rows.y, rows.task)
 

