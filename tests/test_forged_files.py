@@ -34,7 +34,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "filled with NaN": lambda a: np.full_like(a, np.nan) if a.dtype.kind == "f" else a,
     "of another type": lambda a: a.astype(np.int32 if a.dtype.kind == "f" else np.float32),
     "of another shape": lambda a: a[None],
-    "of swapped sizes": lambda a: a.reshape(a.shape[::-1]) if len(set(a.shape)) > 1 else a,
+    "of swapped sizes": lambda a: a.reshape(a.shape[::-1]) if a.shape != a.shape[::-1] else a,
 }
 VALUES: list[Any] = [None, -1, 10**9, 0, "abc", [], {}, 1.5, True, {"list": [1, 1]}, {"array": "nothing"}, [[[]]]]
 

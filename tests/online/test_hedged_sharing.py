@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, assert_type
 from unittest.mock import patch
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from tests.streams import assert_close, core_of, draw, drawn_weights, roughened
 from tests.twins import hedged_sharing as twin
 
-from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
+from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor, load
 from shoal.datasets import make_related_tasks
 from shoal.engine.task_weights import record_table
 from shoal.model.algorithm import Size
@@ -22,6 +23,11 @@ from shoal.online.hedged_sharing.dense import BROKEN
 from shoal.online.hedged_sharing.experts import N_INPUTS
 from shoal.online.hedged_sharing.mixing import TURN
 from shoal.parallel import cores, pipeline
+
+
+def assert_bits(one: Any, other: Any) -> None:
+    for array, expected in zip(leaves(one), leaves(other), strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def coef_of(theirs: Any, k: int) -> np.ndarray:
@@ -80,7 +86,7 @@ def test_equals_the_twin_on_rows_that_are_narrow_then_wide_and_narrow_again(kind
     model = twin.RegressionTwin if regression else twin.Twin
     expected, theirs = twin.learn(X, stream.y, stream.task, None, 3, model, None, "auto")
     assert theirs.crosses
-    assert not theirs.is_full
+    assert theirs.phase == "asleep"
     learner = kind(effort="fast", dtype="float64")
     assert_close(learner.test_then_train(X, stream.y, stream.task), expected)
     assert_close(learner.weights_, theirs.pi_k)
@@ -102,6 +108,76 @@ def test_equals_the_twin_on_a_stream_that_is_wide_for_good(kind: type[Any]) -> N
     learner = kind(effort="fast", dtype="float64")
     assert_close(learner.test_then_train(X, stream.y, stream.task), expected)
     assert_close(learner.weights_, theirs.pi_k)
+
+
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+def test_equals_the_twin_on_wide_dense_rows(kind: type[Any]) -> None:
+    """The low-rank filters fold several times; weights and rounds; features that come late; then sparse rows end it."""
+    regression, rng = kind is HedgedSharingRegressor, np.random.default_rng(2)
+    stream = draw(9, n_rows=190, d=310, K=2, protocol="some", regression=regression)
+    X, weight = stream.X + 0.3 * stream.X[:, :1], drawn_weights(len(stream.y))
+    weight[np.unique(stream.task, return_index=True)[1]] = 0.5
+    X[:60, 300:] = 0.0
+    model = twin.RegressionTwin if regression else twin.Twin
+    for ends in (False, True):
+        if ends:
+            X[150:] *= rng.random(X[150:].shape) < 0.1
+        expected, theirs = twin.learn(X, stream.y, stream.task, stream.rounds, 2, model, weight, "auto")
+        assert theirs.phase == ("asleep" if ends else "wide")
+        assert min(len(low.B) for low in (theirs.dense.wide, *theirs.dense.own_wide)) >= 8
+        for rows in (X, sp.csr_matrix(X)):
+            learner = kind(effort="fast", dtype="float64")
+            answers = learner.test_then_train(rows, stream.y, stream.task, rounds=stream.rounds, sample_weight=weight)
+            assert_close(answers, expected, 1e-9)
+            assert_close(learner.weights_, theirs.pi_k, 1e-9)
+            if not ends:
+                of_low = theirs.dense.wide, theirs.dense.own_wide[1]
+                assert_close(learner.experts_coef(1)[-2:], [low.w for low in of_low], 1e-9)
+
+
+@pytest.mark.parametrize(("m", "drift", "rank"), [(60, 0.05, 40), (8, 0.0, 7)])
+def test_a_low_rank_filter_is_the_full_one_where_it_has_room(m: int, drift: float, rank: int) -> None:
+    """For all rows; or, without drift, for the dimensions that rows and the constant span."""
+    rng = np.random.default_rng(0)
+    low, full = twin.LowRank(40, drift, m), twin.Kalman(40, drift)
+    X = np.column_stack([np.full(120, 0.3), rng.normal(size=(120, rank)) @ rng.normal(size=(rank, 40)) / 20.0])
+    for z, y in zip(X, (rng.random(120) < 0.5).astype(float), strict=True):
+        assert_close(low.w @ z, full.w @ z, 1e-9)
+        for one in (low, full):
+            one.learn(z, one.w @ z, twin.Now(y, 1.0, 0.0, 0.0, 1.0, 0.0, False))
+    assert_close(low.P(), full.P, 1e-9)
+
+
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+def test_low_rank_filters_are_saved_explained_and_forgotten(kind: type[Any], tmp_path: Path) -> None:
+    """Columns come late, memory is for two tasks, in float64 for one, and one row at a time gives the same bits."""
+    rng, n_filters = np.random.default_rng(4), 2 if kind is HedgedSharing else 1
+    X, task, y = rng.normal(size=(200, 290)), rng.integers(4, size=200), np.resize([1.0, -1.0, 1.0], 200)
+    X[:100, 270:] = 0.0
+    learner, again = kind(memory=0.06), kind(memory=0.06)
+    learner.partial_fit(X[:150], y[:150], task[:150]).save(tmp_path / "model.shoal")
+    for x, target, k in zip(X[:150], y[:150], task[:150], strict=True):
+        again.learn_one(x, target, k)
+    loaded = load(tmp_path / "model.shoal")
+    for other in (again, loaded):
+        assert_bits(core_of(other).pack(Size(4, 290)), core_of(learner).pack(Size(4, 290)))
+    loaded.partial_fit(X[150:], y[150:], task[150:])
+    low = core_of(learner.partial_fit(X[150:], y[150:], task[150:])).state.dense.columns.low
+    assert_bits(core_of(loaded).pack(Size(4, 290)), core_of(learner).pack(Size(4, 290)))
+    assert sorted(low.slot[low.slot > 0]) == [*range(1, 1 + n_filters)]
+    for k in (0, 3, "nobody"):
+        decision = (learner.decision_function if kind is HedgedSharing else learner.predict)(X[:1], [k])[0]
+        assert_close(learner.explain_one(X[0], k).decision, decision, 1e-9)
+    P = np.diag(low.pooled[1, :291].astype(float)) - low.pooled[2:, :291].astype(float).T @ low.pooled[2:, :291]
+    assert np.linalg.eigvalsh(P).min() > 0.0
+    last = learner.tasks_[int(np.argmax(low.slot[:4]))]  # its filter takes the place of that of the task that leaves
+    first = learner.tasks_[int(np.argmax(low.slot[:4] == 1))]
+    before = learner.experts_coef(last)
+    learner.forget_task(first)
+    low = core_of(learner).state.dense.columns.low
+    assert low.counters[0] == low.slot[:3].max() == n_filters - 1
+    if last != first:
+        np.testing.assert_array_equal(learner.experts_coef(last), before)
 
 
 def test_equals_the_twin_on_a_stream_that_is_long_and_rough() -> None:
@@ -392,6 +468,7 @@ def test_of_a_forgotten_task_no_record_is_left() -> None:
         (HedgedSharing, False, 5),
         (HedgedSharingRegressor, True, 5),
         (HedgedSharingRegressor, False, 70),
+        (HedgedSharing, False, 300),
     ],
 )
 def test_two_threads_learn_the_same_bits_as_one(

@@ -324,9 +324,12 @@ def take(core: CoreLike, arrays: Arrays, size: Size) -> None:
     """
     small, wider = (leaves(core.blank(Size(1, n))) for n in (1, 1 + PROBE))  # tell names, types and axes
     kinds = described(type(core.blank(Size(1, 1))))
-    if sorted(leaf.name for leaf in kinds) != sorted(arrays):
+    absent = {leaf.name for leaf in kinds if leaf.may_be_absent} - arrays.keys()
+    if {leaf.name for leaf in kinds} - absent != arrays.keys():
         raise ValueError("it does not hold the arrays of such a model")
     for leaf, array, wide in zip(kinds, small, wider, strict=True):
+        if leaf.name in absent:
+            continue
         found = arrays[leaf.name]
         if found.dtype != array.dtype or found.ndim != array.ndim:
             raise ValueError(f"{leaf.name} is {found.ndim}-dimensional {found.dtype}, expected {array.dtype}")
@@ -338,6 +341,8 @@ def take(core: CoreLike, arrays: Arrays, size: Size) -> None:
         if leaf.may_be_infinite and np.isnan(found).any():
             raise ValueError(f"{leaf.name} holds NaN")
     empty = core.blank(size)
+    blank = {leaf.name: array for leaf, array in zip(kinds, leaves(empty), strict=True)}
+    arrays = arrays | {name: blank[name] for name in absent}
     for leaf, array in zip(kinds, leaves(empty), strict=True):
         if ROW not in leaf.axes and arrays[leaf.name].shape != array.shape:
             raise ValueError(f"{leaf.name} has shape {arrays[leaf.name].shape}, expected {array.shape}")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import aligned_zeros
-from shoal.engine.axes import INFINITE, ROW, TASK, Axis
+from shoal.engine.axes import INFINITE, LATER, ROW, TASK, Axis
 
 BLOCK = 2**21  # bytes: a huge page
 
@@ -26,6 +26,7 @@ class Leaf(NamedTuple):
     name: str  # "weights", "own.dense"
     axes: tuple[Axis, ...]  # the mark of each axis, as far as it has one
     may_be_infinite: bool
+    may_be_absent: bool  # in a file
 
 
 def leaves(state: Any) -> list[NDArray[Any]]:
@@ -48,8 +49,8 @@ def _described(kind: Any, prefix: str) -> tuple[Leaf, ...]:
             found += _described(hint, f"{prefix}{name}.")
             continue
         marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-        axes = tuple(mark for mark in marks if mark is not INFINITE)
-        found.append(Leaf(prefix + name, axes, INFINITE in marks))
+        axes = tuple(mark for mark in marks if mark not in (INFINITE, LATER))
+        found.append(Leaf(prefix + name, axes, INFINITE in marks, LATER in marks))
     return tuple(found)
 
 

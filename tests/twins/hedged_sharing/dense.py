@@ -8,6 +8,7 @@ import numpy as np
 from tests.twins import mixed_effects, task_levels
 from tests.twins.boosted_trees import BoostedTrees
 from tests.twins.hedged_sharing.kalman import Kalman
+from tests.twins.hedged_sharing.low_rank import LowRank
 from tests.twins.hedged_sharing.steps import Now
 
 
@@ -29,6 +30,7 @@ class DenseRows:
     def __init__(self, K: int, d: int, real: bool, trees: bool) -> None:
         self.real, self.with_trees, self.columns, self.mean = real, trees, list[int](), 0.0
         self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
+        self.wide, self.own_wide = LowRank(d, 0.05), [LowRank(d, 1e-5) for _ in range(K)]
         self.levels, self.logs = task_levels.Twin(real), task_levels.Twin(real)
         self.effects = [mixed_effects.Twin(real), mixed_effects.Twin(real, match=False)]
         twins: list[Any] = [self.levels, self.logs, *self.effects]
@@ -41,10 +43,12 @@ class DenseRows:
     def by_column(self, z: np.ndarray) -> np.ndarray:
         return np.array([z[0], *(z[1 + j] for j in self.columns)])
 
-    def ask(self, x: np.ndarray, z: np.ndarray, k: int, features: int) -> np.ndarray:
+    def ask(self, x: np.ndarray, z: np.ndarray, k: int, features: int, phase: str) -> np.ndarray:
         found = np.full(10, np.nan)
-        self.features = features
-        if features == 999:
+        self.features, self.phase = features, phase
+        if phase == "wide":
+            found[2:4] = self.wide.w @ z, self.own_wide[k].w @ z
+        if phase != "full":
             return found
         row, mean = self.by_column(z), self.mean
         found[2:4] = self.pooled.w @ z, self.matrices[k].w @ z
@@ -59,6 +63,11 @@ class DenseRows:
         return found
 
     def learn(self, x: np.ndarray, z: np.ndarray, k: int, now: Now, margins: np.ndarray, target: float) -> None:
+        if self.phase == "wide":
+            for low, m in zip((self.wide, self.own_wide[k]), margins, strict=True):
+                low.learn(z, m, now)
+        if self.phase != "full":
+            return
         for kalman, m in zip((self.pooled, self.matrices[k]), margins, strict=True):
             kalman.learn(z, m, now)
         self.columns += [j for j in np.flatnonzero(x).tolist() if j not in self.columns]

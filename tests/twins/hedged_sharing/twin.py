@@ -83,7 +83,7 @@ class Twin:
         self.crossing, self.interactions = Crossing(N_SHARED, N_OWN), interactions
         self.serial: dict[int, int] = {}
         self.dense = DenseRows(K, d, self.real, trees)
-        self.n = np.zeros(K)
+        self.n, self.is_asleep = np.zeros(K), False
         self.part = np.ones(N)
         self.part[[0, 17] if self.real else 13] = 0
         if not interactions:
@@ -140,11 +140,21 @@ class Twin:
         n_features = int(np.count_nonzero((self.counts > 0) | (x != 0)))
         narrow = self.is_narrow(n_features, int(np.count_nonzero(x)))
         self.crosses = narrow if self.interactions == "auto" else bool(self.interactions)
-        self.is_full = n_features <= (255 if self.interactions else 31)
-        self.of_dense = self.dense.ask(x, self.z, k, n_features if self.is_full else 999)
+        self.phase = self.phase_with(n_features, int(np.count_nonzero(x)))
+        self.of_dense = self.dense.ask(x, self.z, k, n_features, self.phase)
         self.awake = self.part.copy()
         self.awake[12:22] *= ~np.isnan(self.of_dense)
         self.awake[22:] *= self.crosses
+
+    def phase_with(self, n_features: int, entries: int) -> str:
+        """Full matrices; low-rank filters on wide dense rows, after ten rows; or none for good."""
+        if n_features <= (255 if self.interactions else 31):
+            return "full"
+        rows = min(self.n_rows + 1, 1000)
+        total = self.n_entries + (entries if self.n_rows < 1000 else 0)
+        if not self.interactions or self.is_asleep or n_features > 4096:
+            return "asleep"
+        return "waiting" if rows < 10 else "wide" if total >= 0.9 * n_features * rows else "asleep"
 
     def ask(self, x: np.ndarray, k: int) -> None:
         """Margins of all experts, their logits, shrunk in tasks of few rows, and their forecasts."""
@@ -239,7 +249,8 @@ class Twin:
             self.serial.setdefault(k, len(self.serial) + 1)
 
     def learn_dense(self, x: np.ndarray, k: int, now: Now, target: float) -> None:
-        if self.is_full:
+        self.is_asleep |= self.phase == "asleep"
+        if not self.is_asleep:
             self.dense.learn(x, self.z, k, now, self.margins[14:16], target)
 
     def moved(self, weights: np.ndarray, likelihood: np.ndarray) -> np.ndarray:

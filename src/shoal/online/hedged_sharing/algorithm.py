@@ -28,7 +28,7 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.dense import N_MARGINS, Dense, DenseSettings, answered, asleep, learned, sleeps
+from shoal.online.hedged_sharing.dense import N_OUT, Dense, DenseSettings, answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -174,7 +174,7 @@ def run(step: Callable[..., int], rounds: Rounds, setup: Setup) -> int:
     return pipeline.run(part_of, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
 
-ASLEEP = DenseMargins(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
+ASLEEP = DenseMargins(np.zeros((0, N_OUT)), np.zeros((0, N_OUT)))
 PIECE, FIRST_PIECE = 2**12, 2**6  # rows; of a wide stream the first ones may be all dense rows that there are
 
 
@@ -188,7 +188,7 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
     with ThreadPoolExecutor(1) as pool:
         while piece.last < n:
             last, dense = piece.last, piece.changes.get("dense", dense)
-            pays = n_threads() > 1 and not sleeps(dense, setup.settings.dense.most)
+            pays = n_threads() > 1 and not sleeps(dense, setup.settings.dense)
             ahead = pool.submit(_timed, ask, last, dense) if pays else None
             yield piece
             piece, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
@@ -205,19 +205,19 @@ def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tupl
 def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
     """The piece that begins there; all that is left once all of them sleep."""
     settings, dense_settings, n = setup.settings, setup.settings.dense, len(rounds.task)
-    if sleeps(dense, dense_settings.most):
+    if sleeps(dense, dense_settings):
         piece = rounds if first == 0 else cut(rounds, first, n)
         return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
     is_wide = n_numbers(rounds) > FEW_ENTRIES * n
     last = _end(rounds, learns, first, FIRST_PIECE if is_wide and first == 0 else PIECE)
     piece = rounds if last - first == n else cut(rounds, first, last)
-    scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
+    scratch, margins = _scratch(setup, piece), np.empty((last - first, N_OUT))
     if not learns:
         answered(piece, dense_settings, dense, margins, scratch.dense)
         return Piece(first, last, piece, settings, {}, (DenseMargins(margins, margins), scratch.row))
     again = margins if len(piece.starts) - 1 == last - first else margins.copy()
     after = learned(piece, dense_settings, dense, margins, again, scratch.dense)
-    if sleeps(after, dense_settings.most):
+    if sleeps(after, dense_settings):
         after = asleep(after, regression=dense_settings.regression)
     return Piece(
         first, last, piece, settings, {} if after is dense else {"dense": after}, (DenseMargins(margins, again),)
@@ -261,7 +261,7 @@ def settings_of(p: Params, *, regression: bool) -> Settings:
     most = FEW_FULL if interactions == NEVER else MOST_FULL
     filters, trees = p.effort if interactions != NEVER else (p.effort[0], EFFORTS["fast"][1])
     memory = p.memory * MEGABYTE
-    dense = DenseSettings(regression, p.relation, memory, most, filters, trees)
+    dense = DenseSettings(regression, p.relation, memory, most, most == MOST_FULL, filters, trees)
     return Settings(regression, p.relation, interactions, memory, dense)
 
 

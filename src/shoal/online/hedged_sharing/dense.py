@@ -6,6 +6,10 @@ answers a row by margins, NaN while it sleeps, and learns the row from its own f
 first (`read_rows`, with full matrices), then each group goes through all of its rows by itself, before the other
 experts and the mixings see the piece.
 
+Where more features have come than full matrices have room for, rows of nine entries in ten that are there go on to
+`low_rank`, from the tenth row on; before it all groups wait, and on other rows they sleep for good. That depends on
+counts alone, of features, columns, entries and rows.
+
 A feature has the column that `kalman` gives it. Full matrices, levels and effects see the scaled row, trees the values
 as they came. Levels are there twice for real targets: `levels-log` learns log y while all targets have been positive,
 and answers exp(min(f + v/2, largest log y + 0.7)), v the mean squared error of f, each at most 9 times the mean before.
@@ -23,18 +27,20 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
 from shoal.engine.rounds import Rounds, cut
-from shoal.engine.rows import feature_at, row_bounds, weight_of
+from shoal.engine.rows import feature_at, padded, row_bounds, weight_of
 from shoal.engine.rows import whole_turns as whole_lanes
 from shoal.online import boosted_trees
 from shoal.online.boosted_trees import FIRST_COLUMN, LANES, STAGES, Effort
 from shoal.online.common.dense import whole_turns
-from shoal.online.hedged_sharing import kalman
+from shoal.online.hedged_sharing import kalman, low_rank
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
+    DECIDING,
     FEATURES,
     FEW_FEATURES,
     INDEPENDENT,
     OWN_PART,
+    SEEN_ENTRIES,
     SEEN_ROWS,
     SHARED_PART,
     is_narrow,
@@ -43,6 +49,7 @@ from shoal.online.hedged_sharing.experts import (
     parts_of,
 )
 from shoal.online.hedged_sharing.kalman import OWN_DRIFT, PLACES, POOLED_DRIFT, SIDES, SLOTS, Full, FullRow
+from shoal.online.hedged_sharing.low_rank import MOST_WIDE, WAIT, LowRank, is_dense
 from shoal.online.hedged_sharing.mixing import LIMIT, within
 from shoal.online.hedged_sharing.scaling import (
     COUNT,
@@ -64,6 +71,7 @@ from shoal.online.task_levels.levels import Levels
 # Positions of margins.
 LEVELS, LOG_LEVELS, FULL_POOLED, FULL_OWN, EFFECTS, IMPLICIT, TREES = range(7)
 N_MARGINS = TREES + len(STAGES)
+IS_WIDE, N_OUT = N_MARGINS, N_MARGINS + 1  # behind them: a number while low-rank filters are in use
 MOST_EFFECTS, MOST_IMPLICIT, MOST_TREES = 63, 31, 119  # features of levels and effects, of implicit ones, of trees
 SIDE = whole_turns(1 + MOST_EFFECTS)
 SHARE_OF_MEMORY = 0.25  # of what full matrices may take, for each of the effects
@@ -78,7 +86,8 @@ class DenseSettings(NamedTuple):
     regression: bool
     sharing: int
     memory: float  # bytes, of full matrices
-    most: int  # features, beyond which all groups sleep
+    most: int  # features, beyond which all groups sleep, or all but low-rank filters
+    wide: bool  # whether there are these
     filters: float  # squares of columns that levels and effects may go through, one a row; then they sleep
     trees: Effort
 
@@ -87,6 +96,7 @@ class Columns(NamedTuple):
     """How rows become columns, and full matrices."""
 
     full: Full
+    low: LowRank
     scale: Scale  # of rows, as the other experts have it
     targets: FloatArray  # (9,) as theirs
     seen: IntArray  # (3,) as theirs
@@ -167,6 +177,7 @@ class Reading(NamedTuple):
 
     row: ScaledRow
     full: FullRow
+    low: low_rank.FilterWork
 
 
 class GroupWork(NamedTuple):
@@ -187,6 +198,7 @@ def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
         Reading(
             ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
             FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
+            low_rank.new_filter_work(whole_lanes(1 + MOST_WIDE), 2 * low_rank.RANK, dtype),
         ),
         task_levels.Scratch(vectors[4], np.zeros((2, task_levels.G))),
         mixed_effects.Scratch(*vectors[:4], *matrices),
@@ -215,7 +227,7 @@ def read_rows(
     """Read rows from `begin` on and learn them here; return the first row for which there was no room."""
     columns, room, new_effects = dense.columns, room_of(settings, dense), 0
     for row in range(begin, len(margins)):
-        if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
+        if phase_now(columns, settings) == ASLEEP:  # for good
             margins[row:] = np.nan
             rows.groups[row:] = 0
             break
@@ -246,9 +258,13 @@ def read(
     rows.groups[row], rows.h[row] = 0, 0.0
     narrow = is_narrow(1, 0, columns.seen)
     n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
-    features = columns.seen[FEATURES] + new_features(n, reading.row.feature, columns.scale.features, columns.seen)
-    if features > settings.most:
+    new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
+    phase = phase_with(n, new, reading.row.feature, columns, settings)
+    if phase == LOW_RANK:
+        low_rank_margins(n, rounds.task[row], settings, columns, reading, margins)
+    if phase != MATRICES:
         return n
+    features = columns.seen[FEATURES] + new
     full, task, parts = columns.full, rounds.task[row], parts_of(settings.sharing)
     kalman.full_row(n, reading.row.x, reading.row.feature, full, reading.full)
     if parts & SHARED_PART:
@@ -307,7 +323,12 @@ def learn(
         off = learn_target(y, h, columns.targets)
         rows.target[row] = before + off  # clipped
     new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
-    if columns.seen[FEATURES] + new <= settings.most:
+    phase = phase_with(n, new, reading.row.feature, columns, settings)
+    if phase in (WAITING, LOW_RANK):
+        give_columns(n, reading.row.feature, full)
+    if phase == LOW_RANK:
+        learn_low_rank(n, task, off, h, limit, settings, columns, reading, margins)
+    if phase == MATRICES:
         kalman.give_places(n, reading.row.x, reading.row.feature, full, reading.full)
         used = rows.columns[row] = full.counters[PLACES]
         if not math.isnan(margins[FULL_POOLED]):
@@ -422,7 +443,8 @@ def run_trees(
     regression, pooled, effort = settings.regression, settings.sharing == ALL_POOLED, settings.trees
     for row in range(begin, end):
         if rows.groups[row] & FORESTS:
-            of, d, x, out = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row], margins[row, TREES:]
+            of, d, x = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row]
+            out = margins[row, TREES:N_MARGINS]
             awake = boosted_trees.margins(d, x, of, trees, possible, out)
             for i in range(len(out)):
                 out[i] = out[i] - rows.mean[row] if awake else np.nan
@@ -437,7 +459,7 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
     """Nothing learned."""
     full, seen = kalman.new_full(n_tasks, n_features, dtype), np.zeros(3, np.int64)
     return Dense(
-        Columns(full, new_scale(n_features), np.zeros(N_TARGETS), seen),
+        Columns(full, low_rank.new_low_rank(n_tasks, 0, dtype), new_scale(n_features), np.zeros(N_TARGETS), seen),
         task_levels.new_levels(n_tasks, 0),
         task_levels.new_levels(n_tasks if regression else 0, 0),
         np.zeros(4),
@@ -445,6 +467,110 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
         mixed_effects.new_effects(0 if regression else n_tasks, 0, 0),
         boosted_trees.new_state(n_tasks),
     )
+
+
+# ---- phases: full matrices, none of them yet, low-rank filters, all asleep for good -------------------------------
+
+MATRICES, WAITING, LOW_RANK, ASLEEP = range(4)
+
+
+@kernel(entry=True)
+def phase_of(features: int, columns: int, entries: int, rows: int, most: int, wide: bool) -> int:
+    """The phase after this number of rows, entries, features and columns, the constant's not counted."""
+    if features <= most:
+        return MATRICES
+    if wide and rows < WAIT:
+        return WAITING
+    return LOW_RANK if wide and most < columns <= MOST_WIDE and is_dense(columns, entries, rows) else ASLEEP
+
+
+@kernel(alone=False)
+def phase_now(columns: Columns, settings: DenseSettings) -> int:
+    """The phase so far."""
+    seen, used = columns.seen, columns.full.counters[PLACES]
+    return phase_of(seen[FEATURES], used - 1, seen[SEEN_ENTRIES], seen[SEEN_ROWS], settings.most, settings.wide)
+
+
+@kernel(alone=False)
+def phase_with(n: int, new: int, feature: IntArray, columns: Columns, settings: DenseSettings) -> int:
+    """The same with a row of n entries, the constant included, of which `new` are of new features."""
+    seen, place, used = columns.seen, columns.full.place, columns.full.counters[PLACES]
+    if seen[FEATURES] + new <= settings.most:
+        return MATRICES
+    for i in range(1, n):
+        used += int(place[feature[i] - 1] == 0)
+    entries = seen[SEEN_ENTRIES] + (n - 1 if seen[SEEN_ROWS] < DECIDING else 0)
+    features, rows = seen[FEATURES] + new, seen[SEEN_ROWS] + 1
+    return phase_of(features, used - 1, entries, rows, settings.most, settings.wide)
+
+
+@kernel(alone=False)
+def give_columns(n: int, feature: IntArray, full: Full) -> None:
+    """Columns for features that have none, up to one more than low-rank filters take."""
+    for i in range(1, n):
+        if full.place[feature[i] - 1] == 0 and full.counters[PLACES] <= MOST_WIDE + 1:
+            full.place[feature[i] - 1] = full.counters[PLACES]
+            full.counters[PLACES] += 1
+
+
+@kernel(inline=False, alone=False)
+def low_rank_margins(
+    n: int, task: int, settings: DenseSettings, columns: Columns, reading: Reading, margins: FloatArray
+) -> None:
+    """Fill the margins of full matrices by those of low-rank filters."""
+    low, full, parts = columns.low, columns.full, parts_of(settings.sharing)
+    width = padded(full.counters[PLACES])
+    side = min(width, low.pooled.shape[1])  # 0 before the first row that they learn
+    low_rank.dense_row(n, reading.row.x, reading.row.feature, full.place, width, reading.low.x)
+    margins[IS_WIDE] = 1.0
+    if parts & SHARED_PART:
+        margins[FULL_POOLED] = low_rank.low_rank_margin(side, reading.low.x, low.pooled)
+    if parts & OWN_PART:
+        slot = low.slot[task] if task >= 0 else 0
+        if slot > 0:
+            margins[FULL_OWN] = low_rank.low_rank_margin(side, reading.low.x, low.own[slot - 1])
+        elif low.counters[0] < settings.memory // low_rank.filter_bytes(width, low.pooled.itemsize):
+            margins[FULL_OWN] = 0.0
+
+
+@kernel(inline=False, alone=False)
+def learn_low_rank(
+    n: int, task: int, target: float, h: float, limit: float, settings: DenseSettings, columns: Columns,
+    reading: Reading, margins: FloatArray,
+) -> None:  # fmt: skip
+    """Learn a row of n entries, whose features have columns."""
+    low, full, regression = columns.low, columns.full, settings.regression
+    width = padded(full.counters[PLACES])
+    low_rank.dense_row(n, reading.row.x, reading.row.feature, full.place, width, reading.low.x)
+    if not math.isnan(margins[FULL_POOLED]):
+        m = within(limit, margins[FULL_POOLED])
+        low_rank.low_rank_step(width, m, target, h, POOLED_DRIFT, regression, low.pooled, low.used[:1], reading.low)
+    most = settings.memory // low_rank.filter_bytes(width, low.pooled.itemsize)
+    if low.slot[task] == 0 and not math.isnan(margins[FULL_OWN]) and low.counters[0] < most:
+        low.counters[0] += 1
+        low.slot[task] = low.counters[0]
+    if low.slot[task] > 0 and not math.isnan(margins[FULL_OWN]):
+        m, at = within(limit, margins[FULL_OWN]), low.slot[task]
+        low_rank.low_rank_step(
+            width, m, target, h, OWN_DRIFT, regression, low.own[at - 1], low.used[at : at + 1], reading.low
+        )
+
+
+@kernel(alone=False)
+def low_rank_has_room(rounds: Rounds, row: int, settings: DenseSettings, columns: Columns) -> bool:
+    """Whether a row fits that is not for full matrices."""
+    seen, low, (first, last) = columns.seen, columns.low, row_bounds(rounds, row)
+    entries, rows = seen[SEEN_ENTRIES], seen[SEEN_ROWS] + 1
+    if seen[SEEN_ROWS] < DECIDING:
+        for p in range(first, last):
+            entries += int(rounds.values[p] != 0.0)
+    used = columns.full.counters[PLACES] + _new_columns(rounds, row, columns.full)
+    if phase_of(settings.most + 1, used - 1, entries, rows, settings.most, settings.wide) != LOW_RANK:
+        return True
+    most = np.int64(settings.memory // low_rank.filter_bytes(padded(used), low.pooled.itemsize))
+    slots = min(low.counters[0] + int(low.slot[rounds.task[row]] == 0), most)
+    has_slot = settings.sharing == ALL_POOLED or slots <= len(low.own)
+    return used <= low.pooled.shape[1] and low.counters[0] <= most and has_slot
 
 
 rows_left = kernel(alone=False)(boosted_trees.rows_left)
@@ -466,8 +592,8 @@ def has_room(
 ) -> bool:
     """Whether a row fits, when with it the groups have n rows to learn and this number of new effects."""
     full, features, task = columns.full, features_with(rounds, row, columns), rounds.task[row]
-    if features > settings.most:  # all groups sleep on it
-        return True
+    if features > settings.most:
+        return low_rank_has_room(rounds, row, settings, columns)
     side, used = full.pooled.shape[1], full.counters[PLACES] + _new_columns(rounds, row, full)
     most = np.int64(settings.memory // kalman.matrix_bytes(side, full.pooled.itemsize))
     slots = min(full.counters[SLOTS] + int(full.slot[task] == 0), most)
@@ -542,9 +668,20 @@ def most_effects(memory: float, side: int) -> int:
     return int(SHARE_OF_MEMORY * memory // mixed_effects.slot_bytes(side)) if side > 0 else 0
 
 
-def sleeps(dense: Dense | PackedDense, most: int) -> bool:
-    """Whether all groups sleep for good, since more than `most` features have come. Nothing of them is kept then."""
-    return bool(dense.columns.seen[FEATURES] > most)
+def sleeps(dense: Dense | PackedDense, settings: DenseSettings) -> bool:
+    """Whether all groups sleep for good. Nothing of them is kept then."""
+    return is_in(dense, settings, ASLEEP)
+
+
+def is_in(dense: Dense | PackedDense, settings: DenseSettings, phase: int) -> bool:
+    """Whether that is the phase; of many features most often that without columns, which takes no call to tell."""
+    seen, columns = dense.columns.seen, dense.columns.full.counters[PLACES] - 1
+    if seen[FEATURES] <= settings.most:
+        return phase == MATRICES
+    if seen[SEEN_ROWS] >= WAIT and columns <= settings.most:
+        return phase == ASLEEP
+    found = phase_of(seen[FEATURES], columns, seen[SEEN_ENTRIES], seen[SEEN_ROWS], settings.most, settings.wide)
+    return bool(found == phase)
 
 
 def asleep(dense: Dense, *, regression: bool) -> Dense:
@@ -557,6 +694,8 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
     used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
+    if features_with(rounds, 0, dense.columns) > settings.most:
+        return with_low_rank(rounds, used, settings, dense)
     features, rows_so_far = features_with(rounds, 0, dense.columns), int(dense.columns.seen[SEEN_ROWS])
     groups = groups_for(features, rows_so_far, settings)
     full = kalman.extended(full, rounds, settings.memory, settings.most)
@@ -579,10 +718,19 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     return dense
 
 
+def with_low_rank(rounds: Rounds, used: int, settings: DenseSettings, dense: Dense) -> Dense:
+    """The same with room in low-rank filters for the first row; they begin where full matrices end."""
+    full, low = dense.columns.full, dense.columns.low
+    new = int(settings.sharing != ALL_POOLED and low.slot[rounds.task[0]] == 0)
+    low = low_rank.extended(low, used, new, settings.memory)
+    return dense._replace(columns=dense.columns._replace(full=kalman.emptied(full), low=low))
+
+
 def forget(dense: Dense, k: int) -> None:
     """A task leaves."""
     if k < len(dense.levels.rows):
         kalman.forget(dense.columns.full, k)
+        low_rank.forget(dense.columns.low, k)
         mixed_effects.forget(dense.effects, k)
         boosted_trees.forget(dense.trees, k)
     if k < len(dense.implicit.slot):
@@ -592,7 +740,10 @@ def forget(dense: Dense, k: int) -> None:
 def pack(dense: Dense) -> PackedDense:
     """The arrays, cut to the part in use."""
     return PackedDense(
-        dense.columns._replace(full=kalman.pack(dense.columns.full)),
+        dense.columns._replace(
+            full=kalman.pack(dense.columns.full),
+            low=low_rank.pack(dense.columns.low, int(dense.columns.full.counters[PLACES])),
+        ),
         task_levels.pack(dense.levels),
         task_levels.pack(dense.log_levels),
         dense.logs,
@@ -610,6 +761,7 @@ def blank(n_tasks: int, n_features: int, dtype: type[np.floating], *, regression
 def check(packed: PackedDense, n_tasks: int) -> None:
     """Raise ValueError unless sizes and places are in range."""
     kalman.check(packed.columns.full)
+    low_rank.check(packed.columns.low, int(packed.columns.full.counters[PLACES]))
     task_levels.check(packed.levels)
     task_levels.check(packed.log_levels)
     mixed_effects.check(packed.effects)
@@ -622,7 +774,7 @@ def check(packed: PackedDense, n_tasks: int) -> None:
 def unpack(packed: PackedDense) -> Dense:
     """The inverse of `pack`."""
     return Dense(
-        packed.columns._replace(full=kalman.unpack(packed.columns.full)),
+        packed.columns._replace(full=kalman.unpack(packed.columns.full), low=low_rank.unpack(packed.columns.low)),
         task_levels.unpack(packed.levels),
         task_levels.unpack(packed.log_levels),
         packed.logs,

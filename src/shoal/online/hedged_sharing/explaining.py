@@ -29,7 +29,7 @@ from shoal.online import boosted_trees
 from shoal.online.boosted_trees import STAGES
 from shoal.online.boosted_trees.forest import FIRST_COLUMN
 from shoal.online.common.standardized_targets import CENTER, UNIT
-from shoal.online.hedged_sharing import crossing, linear
+from shoal.online.hedged_sharing import crossing, linear, low_rank
 from shoal.online.hedged_sharing.algorithm import decide
 from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
 from shoal.online.hedged_sharing.dense import (
@@ -44,11 +44,15 @@ from shoal.online.hedged_sharing.dense import (
     LEVELS,
     LOG_LEVELS,
     LOG_NOISE,
+    LOW_RANK,
+    MATRICES,
     MOST_TREES,
     N_MARGINS,
+    N_OUT,
     TREES,
     answered,
     groups_for,
+    is_in,
     sleeps,
 )
 from shoal.online.hedged_sharing.experts import (
@@ -158,11 +162,17 @@ def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
 def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
     """Of experts on dense rows but for trees and log levels; a feature without a column has none."""
     shared, own = np.zeros((2, N_MARGINS, len(slots)))
-    if sleeps(state.dense, settings.dense.most):
+    if sleeps(state.dense, settings.dense):
         return Weights(shared, own)
-    full, side = state.dense.columns.full, state.dense.columns.full.pooled.shape[1]
+    full, low, side = state.dense.columns.full, state.dense.columns.low, state.dense.columns.full.pooled.shape[1]
     places = np.where(slots > 0, full.place[slots - 1], 0)
     has_column = (slots == 0) | (places > 0)
+    if is_in(state.dense, settings.dense, LOW_RANK):
+        shared[FULL_POOLED] = low.pooled[low_rank.WEIGHTS, places] * has_column
+        if task >= 0 and low.slot[task] > 0:
+            own[FULL_OWN] = low.own[low.slot[task] - 1, low_rank.WEIGHTS, places] * has_column
+    if not is_in(state.dense, settings.dense, MATRICES):
+        return Weights(shared, own)
     shared[FULL_POOLED] = full.pooled[side, places] * has_column
     if task >= 0 and full.slot[task] > 0:
         own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * has_column
@@ -237,10 +247,10 @@ def _parts_of_row(setup: Setup, state: State, task: int, features: IndexArray, v
         np.array([0, 1]),
     )
     of_trees = np.zeros((len(STAGES), 1 + FIRST_COLUMN + MOST_TREES))
-    settings, dtype, margins = setup.settings, setup.params.dtype, np.full((1, N_MARGINS), np.nan)
+    settings, dtype, margins = setup.settings, setup.params.dtype, np.full((1, N_OUT), np.nan)
     scratch = scratch_for(longest_row(rounds), settings, dtype)
     work = scratch.row
-    awake = not sleeps(state.dense, settings.dense.most)
+    awake = not sleeps(state.dense, settings.dense)
     rows = answered(rounds, settings.dense, state.dense, margins, scratch.dense) if awake else None
     if rows is not None and not np.isnan(margins[0, TREES]):
         of = 0 if settings.sharing == ALL_POOLED else task
@@ -379,8 +389,9 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     narrow = is_narrow(1, 0, seen)
     if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
         awake[FIRST_CROSSED:] = 0.0
-    linear = [] if sleeps(state.dense, settings.dense.most) else [FULL_POOLED]
-    if linear and task >= 0 and state.dense.columns.full.slot[task] > 0:
+    columns, low = state.dense.columns, is_in(state.dense, settings.dense, LOW_RANK)
+    linear = [FULL_POOLED] if low or is_in(state.dense, settings.dense, MATRICES) else []
+    if linear and task >= 0 and (columns.low if low else columns.full).slot[task] > 0:
         linear.append(FULL_OWN)
     groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), settings.dense)
     if groups & FILTERS:

@@ -215,8 +215,17 @@ def forget(full: Full, k: int) -> None:
     full.counters[SLOTS] = last
 
 
+def emptied(full: Full) -> Full:
+    """Columns of features alone, where more have come than matrices have room for."""
+    n_tasks, dtype, columns = len(full.slot), full.pooled.dtype, int(full.counters[PLACES])
+    return new_full(n_tasks, 0, dtype)._replace(place=full.place, counters=np.array([columns, 0]))
+
+
 def pack(full: Full) -> Full:
     """The arrays, cut to the part in use."""
+    if full.counters[PLACES] > SIDES[-1]:
+        full, rows = emptied(full), np.array([0, SIDES[0]])
+        return full._replace(pooled=full.pooled[rows, :1], own=full.own[:, rows, :1])
     n, side = int(full.counters[SLOTS]), int(full.counters[PLACES])
     rows = np.append(np.arange(side), full.pooled.shape[1])
     return full._replace(pooled=full.pooled[rows, :side], own=full.own[:n, rows, :side])
@@ -225,9 +234,9 @@ def pack(full: Full) -> Full:
 def check(packed: Full) -> None:
     """Raise ValueError unless places and sizes are in range."""
     (used, n), side = packed.counters.tolist(), packed.pooled.shape[-1]
-    if not 1 <= used <= SIDES[-1] or packed.pooled.shape != (used + 1, side) or side != used:
+    if used < 1 or packed.pooled.shape != (side + 1, side) or side != (used if used <= SIDES[-1] else 1):
         raise ValueError("its matrix is of another size than it says")
-    if packed.own.shape != (n, used + 1, used):
+    if packed.own.shape != (n, side + 1, side):
         raise ValueError("its matrices of tasks are not as many as it says")
     places = packed.place[packed.place > 0]
     if (packed.place < 0).any() or (places >= used).any() or len(np.unique(places)) != len(places):
@@ -239,6 +248,6 @@ def check(packed: Full) -> None:
 
 def unpack(packed: Full) -> Full:
     """The inverse of `pack`."""
-    side = next(side for side in SIDES if side >= packed.counters[PLACES])
+    side = next(side for side in SIDES if side >= packed.pooled.shape[1])
     n = len(packed.own)
     return packed._replace(pooled=_larger(packed.pooled[None], side, 1)[0], own=_larger(packed.own, side, n))

@@ -120,10 +120,12 @@ class HedgedSharing(_Hedged, Classifier):
     interactions : "auto", True or False
         Bins and pairs of features: where the first 1,000 rows, or those so far, have at most 32 entries on average or
         at most 256 features have come, always, or never. True with wide rows takes time and may overfill the tables.
-        Full matrices are there while at most 255 features have come, with False at most 31.
+        Full matrices are there while at most 255 features have come, with False at most 31. Unless it is False,
+        they go on where more have come and nine tenths of the entries are there, as in embeddings: with P diagonal plus
+        rank 8, up to 4,096 features.
     memory : float > 0
-        Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
-        taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
+        Megabytes that full matrices may take: 4 n² bytes a task of n features, and 72 n beyond 255. Tasks that
+        come when all is taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
     effort : {"auto", "fast", "full"}
         How long mixed effects and levels stay, and how often trees are trained anew. "full": for ever, and whenever
         rows have grown by 15 %. "auto": while rows times columns² are at most 5e7, and the same while trainings have
@@ -176,7 +178,8 @@ class HedgedSharing(_Hedged, Classifier):
     The step without overshoot: Karampatziakis, Langford, Online importance weight aware updates, UAI 2011. Fixed
     share: Herbster, Warmuth, Tracking the best expert, Machine Learning 32, 1998. AdaGrad: Duchi, Hazan, Singer,
     Adaptive subgradient methods for online learning and stochastic optimization, JMLR 12, 2011. Full matrices: Kalman,
-    A new approach to linear filtering and prediction problems, Journal of Basic Engineering 82, 1960. Experts that
+    A new approach to linear filtering and prediction problems, Journal of Basic Engineering 82, 1960; of low rank:
+    Chang, Durán-Martín, Shestopaloff, Jones, Murphy, Low-rank extended Kalman filtering, CoLLAs 2023. Experts that
     sleep: Freund, Schapire, Singer, Warmuth, Using and combining predictors that specialize, STOC 1997. Hashed pairs:
     Weinberger, Dasgupta, Langford, Smola, Attenberg, Feature hashing for large scale multitask learning, ICML 2009.
     "Dynamically adapting b" is the open problem that Cavallanti et al. (JMLR 11, 2010) end with.

@@ -29,7 +29,7 @@ from shoal.online.hedged_sharing.crossing import (
     most_entries,
     step_crossed,
 )
-from shoal.online.hedged_sharing.dense import N_MARGINS, DenseSettings
+from shoal.online.hedged_sharing.dense import IS_WIDE, N_MARGINS, DenseSettings
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -140,7 +140,7 @@ class Settings(NamedTuple):
 class DenseMargins(NamedTuple):
     """Margins of experts on dense rows; empty arrays: all sleep."""
 
-    margins: FloatArray  # (rows, N_MARGINS) before the row's round is learned
+    margins: FloatArray  # (rows, N_OUT) before the row's round is learned
     again: FloatArray  # the same just before the row is learned, when others of its round have been
 
 
@@ -520,7 +520,9 @@ def read_row(
     ahead.mean_before, ahead.unit_before, ahead.largest_before = targets[MEAN], deviation(targets), targets[LARGEST]
     features = state.seen[FEATURES] + new
     wide = settings.interactions == NARROW and is_wide_for_good(new, state.seen)
-    ahead.dense, ahead.for_good = False, features > settings.dense.most and (wide or settings.interactions == NEVER)
+    awake = len(margins) > 0 and not math.isnan(margins[row, IS_WIDE])
+    ahead.dense = False
+    ahead.for_good = features > settings.dense.most and (wide or settings.interactions == NEVER) and not awake
     for i in range(N_MARGINS):
         work.of_dense[i] = margins[row, i] if len(margins) > 0 else np.nan
         ahead.dense |= i > 0 and not math.isnan(work.of_dense[i])

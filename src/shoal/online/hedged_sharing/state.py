@@ -131,7 +131,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 def _sleeps(setup: Setup, state: State | PackedState) -> bool:
-    return dense.sleeps(state.dense, setup.settings.dense.most)
+    return dense.sleeps(state.dense, setup.settings.dense)
 
 
 def _new_dense(setup: Setup, size: Size) -> Dense:

@@ -30,9 +30,11 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot_all, feature_at, product, row_bounds, squared_norm
+from shoal.online.common.jacobi import diagonalise, inner_product, square
 
 LARGEST: Final = 1e150  # of a mean's entries: products with rows of that size are still finite
 NOISE: Final = 1e-12  # share of a row's length outside of Q that may be rounding
+ORTHOGONAL: Final = 1e-15  # cosine of directions
 NOTHING: Final = 1e-280  # squared length of rows that no precision notices, and whose direction has few digits
 LARGEST_GAIN: Final = 1e300  # of an entry of A: finite
 
@@ -168,24 +170,6 @@ def _bounded(value: float) -> float:
 
 
 @kernel(inline=False)
-def square(z: FloatArray) -> float:
-    """||z||^2."""
-    total = 0.0
-    for j in range(len(z)):
-        total += z[j] * z[j]
-    return total
-
-
-@kernel(inline=False)
-def inner_product(u: FloatArray, v: FloatArray) -> float:
-    """<u, v>."""
-    total = 0.0
-    for j in range(len(u)):
-        total += u[j] * v[j]
-    return total
-
-
-@kernel(inline=False)
 def add_to(z: FloatArray, scale: float, q: FloatArray) -> None:
     """z <- z + scale q."""
     for j in range(len(z)):
@@ -282,7 +266,7 @@ def fold(factor: FloatArray, inner: FloatArray, used: IntArray, z: FloatArray) -
     """Keep the m/2 directions that the precision has gained most in, and the diagonal of the others."""
     m, D = len(inner), len(z)
     turned, turn, gain, t = np.empty((m, D)), np.empty((m, m)), np.empty(m), np.empty(m)
-    diagonalise(inner, turn)
+    diagonalise(inner, turn, ORTHOGONAL)
     for i in range(m):
         gain[i] = min(LARGEST_GAIN, max(0.0, 1.0 / square(inner[i]) - 1.0))  # the entries of A
         for j in range(D):
@@ -314,39 +298,6 @@ def fold(factor: FloatArray, inner: FloatArray, used: IntArray, z: FloatArray) -
         whole = square(z)
         split(factor, used[0], z, t)
         take_in(factor, inner, used, z, t, whole, 1.0)
-
-
-@kernel(inline=False)
-def diagonalise(inner: FloatArray, turn: FloatArray) -> None:
-    """Rotate Phi until its rows are orthogonal; `turn` gets the rotation. Jacobi's one-sided method, which finds short
-    rows beside long ones to all their digits (Demmel, Veselić 1992).
-    """
-    m = len(inner)
-    for i in range(m):
-        for j in range(m):
-            turn[i, j] = 1.0 if i == j else 0.0
-    for _ in range(30):
-        still = True
-        for i in range(m):
-            for j in range(i):
-                a, b, g = square(inner[i]), square(inner[j]), inner_product(inner[i], inner[j])
-                if abs(g) <= 1e-15 * math.sqrt(a) * math.sqrt(b):
-                    continue
-                still = False
-                half = (b - a) / (2.0 * g)
-                tangent = (1.0 if half >= 0.0 else -1.0) / (abs(half) + math.sqrt(1.0 + half * half))
-                cosine = 1.0 / math.sqrt(1.0 + tangent * tangent)
-                rotate(inner[i], inner[j], cosine, cosine * tangent)
-                rotate(turn[i], turn[j], cosine, cosine * tangent)
-        if still:
-            break
-
-
-@kernel(inline=False)
-def rotate(u: FloatArray, v: FloatArray, cosine: float, sine: float) -> None:
-    """(u, v) <- (cosine u - sine v, sine u + cosine v)."""
-    for j in range(len(u)):
-        u[j], v[j] = cosine * u[j] - sine * v[j], sine * u[j] + cosine * v[j]
 
 
 @kernel(allocates=True, inline=False)
