@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 IndexArray: TypeAlias = NDArray[np.int32]
+T = TypeVar("T", bound=np.generic)
 
 LINE = 64  # bytes of a cache line
 HUGE_PAGE = 2**21  # bytes; NumPy asks Linux for such pages where an array has twice as many bytes
@@ -22,6 +23,13 @@ def for_kernels(numbers: NDArray[Any]) -> FloatArray:
     if numbers.dtype == FLOAT64 and numbers.flags.carray:
         return numbers
     return np.require(numbers, np.float64, ["C", "W"])  # which takes half a microsecond to find that out
+
+
+def lengthened(array: NDArray[T], size: int) -> NDArray[T]:
+    """A copy with zeros behind it."""
+    longer = np.zeros(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:

@@ -6,11 +6,12 @@ Names become Python strings only on request.
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import lengthened
 from shoal.engine.compile import kernel
 from shoal.files.sparse_text.bytes import (
     SLACK,
@@ -27,7 +28,6 @@ BARS, COLONS, ABOVE_SPACES = repeated(BAR), repeated(COLON), repeated(SPACE + 1)
 BYTE, WORD = np.uint64(8), np.uint64(64)  # bits
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 U = np.uint64
-T = TypeVar("T", bound=np.generic)
 
 
 class Hash(NamedTuple):
@@ -246,11 +246,13 @@ class Names:
         n, used = len(self), int(old.ends[len(self)])
         capacity, space = len(old.hashes), len(old.letters) - SLACK
         if used + letters > space:
-            old = old._replace(letters=_grown(old.letters, max(2 * space, used + letters) + SLACK))
+            old = old._replace(letters=lengthened(old.letters, max(2 * space, used + letters) + SLACK))
         if n + names > capacity:
             capacity = max(2 * capacity, n + names)
             slots = np.full((3 * capacity, 2), EMPTY)
-            old = old._replace(ends=_grown(old.ends, capacity + 1), hashes=_grown(old.hashes, capacity), slots=slots)
+            old = old._replace(
+                ends=lengthened(old.ends, capacity + 1), hashes=lengthened(old.hashes, capacity), slots=slots
+            )
             fill_slots(old)
         self.table = old
 
@@ -271,9 +273,3 @@ class Names:
         ends = self.table.ends[first : last + 1].tolist()
         start, letters = ends[0], self.table.letters[ends[0] : ends[-1]].tobytes()
         return [letters[a - start : b - start].decode() for a, b in itertools.pairwise(ends)]
-
-
-def _grown(array: NDArray[T], size: int) -> NDArray[T]:
-    grown = np.zeros(size, array.dtype)
-    grown[: len(array)] = array
-    return grown

@@ -1,12 +1,13 @@
 """`RowBuffer`: the compiled scans append rows to it, and a full buffer becomes the matrix of a chunk."""
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from shoal.engine.arrays import lengthened
 from shoal.engine.compile import kernel
 from shoal.files.sparse_text.bytes import line_end
 
@@ -66,7 +67,6 @@ END, FULL, UNUSUAL_LINE, NO_CAPACITY = range(4)
 POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS, LABELED, WEIGHTED, ZERO = range(10)
 UNLABELED, NUMBERS, WHOLE_NUMBERS = range(3)
 EXACT = 2.0**53  # whole numbers below it are exact as float64
-T = TypeVar("T", bound=np.generic)
 
 
 class RowBuffer(NamedTuple):
@@ -202,7 +202,9 @@ def with_capacity(buffer: RowBuffer, n: int) -> RowBuffer:
     used = int(buffer.ends[buffer.cursor[ROWS]])
     if used + n > len(buffer.columns):
         capacity = max(2 * len(buffer.columns), used + n)
-        buffer = buffer._replace(columns=_grown(buffer.columns, capacity), values=_grown(buffer.values, capacity))
+        buffer = buffer._replace(
+            columns=lengthened(buffer.columns, capacity), values=lengthened(buffer.values, capacity)
+        )
     if n > len(buffer.keys):
         capacity = 2 * n
         buffer = buffer._replace(
@@ -217,9 +219,9 @@ def with_more_rows(buffer: RowBuffer, most: int) -> RowBuffer:
     """The buffer with capacity for twice as many rows, at most `most`."""
     capacity = min(2 * len(buffer.labels), most)
     return buffer._replace(
-        ends=_grown(buffer.ends, capacity + 1),
-        labels=_grown(buffer.labels, capacity),
-        tasks=_grown(buffer.tasks, capacity),
+        ends=lengthened(buffer.ends, capacity + 1),
+        labels=lengthened(buffer.labels, capacity),
+        tasks=lengthened(buffer.tasks, capacity),
         weights=np.concatenate([buffer.weights, np.ones(capacity - len(buffer.weights))]),
     )
 
@@ -247,9 +249,3 @@ def take_rows(buffer: RowBuffer, width: int) -> Rows:
         buffer.cursor[WEIGHTED] = 0
     buffer.cursor[ROWS] = 0
     return Rows(matrix, buffer.labels[:rows].copy(), buffer.tasks[:rows].copy(), weights)
-
-
-def _grown(array: NDArray[T], size: int) -> NDArray[T]:
-    grown = np.zeros(size, array.dtype)
-    grown[: len(array)] = array
-    return grown

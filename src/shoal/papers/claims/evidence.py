@@ -78,11 +78,6 @@ class Evidence:
         better = self.metric(experiment, metric).better
         return paired(better * a, better * b, self.experiment(experiment).overlap.get(data, 0.0))
 
-    def contest(self, experiment: str, data: str, metric: str, who: Iterable[str], others: Iterable[str]) -> Difference:
-        """The advantage of the best of `who` over the best of `others`."""
-        best, rival = (self.best(experiment, names, data, metric) for names in (who, others))
-        return self.gain(experiment, best, rival, data, metric)
-
     def best(self, experiment: str, names: Iterable[str], data: str, metric: str) -> str:
         """The learner with the best mean."""
         better = self.metric(experiment, metric).better
