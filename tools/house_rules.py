@@ -42,9 +42,8 @@ EXEMPTIONS = {
     "src/shoal/online/second_order_perceptron/primal.py: one importer": "one of two forms, beside dual.py",
     "src/shoal/online/hedged_sharing/explaining.py: one importer": "an idea of its own: shares of a mixture",
     # engine
-    "src/shoal/engine/compile.py: internals": "the one file that changes how numba compiles",
+    "src/shoal/engine/: internals": "how numba compiles, operations that it does not offer, a type of its own",
     "src/shoal/papers/vw.py: one importer": "its results are cached under the version of this file alone",
-    "src/shoal/engine/intrinsics.py: internals": "the one file with operations that numba does not offer",
     # files
     "src/shoal/files/tables/: one importer": "a format of files each",
     # report

@@ -22,7 +22,7 @@ def enable() -> None:
     import numba as untyped
     import numpy as np
 
-    from shoal.engine import compile, intrinsics
+    from shoal.engine import compile, handles, intrinsics
 
     found: Any = compile
     numba: Any = untyped
@@ -57,6 +57,8 @@ def enable() -> None:
 
         return move
 
+    as_python: Any = handles
+    as_python.whole = lambda handle: handle.of
     changed: Any = intrinsics
     changed.prefetch, changed.equal = lambda array, i: None, equal
     changed.number_in, changed.set_number = lambda words, i: float(doubles(words, i)[0]), set_number

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from shoal.engine.handles import Handle
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.learner import Learner
 from shoal.online.hedged_sharing import algorithm, dense
-from shoal.online.hedged_sharing.experts import FEATURES
+from shoal.online.hedged_sharing.experts import FEATURES, SEEN_ROWS
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
+from shoal.online.hedged_sharing.low_rank import WAIT
 from shoal.parallel.cores import n_threads
 
 GROUPS = "import shoal; from shoal.cli.compiling import compile_groups; compile_groups(shoal.{learner!r})"
@@ -40,13 +42,13 @@ def compile_groups(learner: Learner) -> None:
     """Have the groups of experts learn a row."""
     core = _new_core(learner)
     rounds = Rounds(1, NO_INDPTR, NO_INDICES, np.ones(1), np.zeros(1, np.int64), np.ones(1), np.arange(2))
-    next(algorithm.pieces(core.setup, core.state, rounds, True))
+    algorithm.pieces(core.setup, Handle(core.state), rounds, True)
 
 
 def compile_rest(learner: Learner) -> None:
     """Learn no row, while all groups sleep."""
     core, nothing = _new_core(learner), np.zeros(0)
-    core.state.dense.columns.seen[FEATURES] = core.setup.settings.dense.most + 1
+    core.state.dense.columns.seen[[FEATURES, SEEN_ROWS]] = core.setup.settings.dense.most + 1, WAIT
     rounds = Rounds(1, NO_INDPTR, NO_INDICES, nothing, np.zeros(0, np.int64), nothing, np.zeros(1, np.int64))
     core.learn(rounds, nothing)
 

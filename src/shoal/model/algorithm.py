@@ -3,7 +3,7 @@
 Nothing here is a base class, and nothing overrides anything. `Core` runs an algorithm and owns its state.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
@@ -89,7 +89,7 @@ def as_needed(setup: Setup, have: Size, need: Size) -> Size:
 
 
 def as_it_is(state: State) -> State:
-    """Kernels see all of it."""
+    """Kernels see the named tuple."""
     return state
 
 
@@ -129,9 +129,12 @@ class Chunks(NamedTuple, Generic[S]):
     """How a chunk becomes rounds, and how they are learned."""
 
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
-    pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
-    run: Callable[[Callable[..., int], Rounds, Setup], int] | None = None  # calls the learn kernel, maybe in threads
-    seen: Callable[[S], Any] = as_it_is  # the form of the state that kernels take
+    seen: Callable[[S], Any] = (
+        as_it_is  # the form of the state that kernels and `pieces` take, made for each state once
+    )
+    pieces: Callable[[Setup, Any, Rounds, bool], Iterable[Piece]] | None = None  # None: as a whole
+    run: Callable[[Callable[..., int], tuple[Any, ...], Rounds, Setup], int] | None = None  # calls the learn kernel,
+    # maybe in threads, with `Piece.more` or its own; a single row is learned without it
     failure: str = ""  # the error if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
 

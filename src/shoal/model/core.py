@@ -13,7 +13,7 @@ from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
 from shoal.engine.compile import call
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
-from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State, as_it_is
+from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State
 from shoal.model.explanations import Parts, parts_of_linear
 from shoal.model.groups import Groups
 from shoal.model.growth import aside
@@ -110,8 +110,19 @@ class Core:
         self.simultaneous = algorithm.chunks.simultaneous
         self.may_fail = algorithm.chunks.may_fail(params)
         self.size = Size(0, 0)
-        self.state: State = None
+        self._state: State = None
+        self._seen: Any = None  # the form of the state that kernels take
         self._dtype = getattr(params, "dtype", FLOAT64)  # with the kinds of tuple it tells the compiled code
+
+    @property
+    def state(self) -> State:
+        """The learned state; None before the first row."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._seen = None if state is None else self.algorithm.chunks.seen(state)
+        self._state = state
 
     # ---- capacity ----------------------------------------------------------------------------------------
 
@@ -181,7 +192,7 @@ class Core:
         if pieces is None:
             self._learn(rounds, self.setup.settings, out, ())
             return
-        for piece in pieces(self.setup, self.state, rounds, True):
+        for piece in pieces(self.setup, self._seen, rounds, True):
             if piece.changes:
                 self.state = self.state._replace(**piece.changes)
             self._learn(piece.rounds, piece.settings, out[piece.first : piece.last], piece.more)
@@ -200,11 +211,10 @@ class Core:
         return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
 
     def _run(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> int:
-        learn, chunks = self.algorithm.learn, self.algorithm.chunks
-        run, state = chunks.run, self.state if chunks.seen is as_it_is else chunks.seen(self.state)
-        if run is None:
-            return int(call(learn, rounds, settings, state, out, self._dtype, *more))
-        return run(partial(call, learn, rounds, settings, state, out, self._dtype, *more), rounds, self.setup)
+        learn, run = self.algorithm.learn, self.algorithm.chunks.run
+        if run is None or len(rounds.task) == 1:
+            return int(call(learn, rounds, settings, self._seen, out, self._dtype, *more))
+        return run(partial(call, learn, rounds, settings, self._seen, out, self._dtype), more, rounds, self.setup)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         """Answer rows."""
@@ -216,13 +226,13 @@ class Core:
         self._answer(self.algorithm.explain.confidence, rounds, out)
 
     def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
-        pieces, seen = self.algorithm.chunks.pieces, self.algorithm.chunks.seen
-        if pieces is None:
-            call(kernel, rounds, self.setup.settings, seen(self.state), out, self._dtype)
+        chunks, state = self.algorithm.chunks, self._seen
+        if chunks.pieces is None:
+            call(kernel, rounds, self.setup.settings, state, out, self._dtype)
             return
-        for piece in pieces(self.setup, self.state, rounds, False):
-            state = seen(self.state._replace(**piece.changes) if piece.changes else self.state)
-            call(kernel, piece.rounds, piece.settings, state, out[piece.first : piece.last], self._dtype, *piece.more)
+        for piece in chunks.pieces(self.setup, state, rounds, False):
+            seen = chunks.seen(self.state._replace(**piece.changes)) if piece.changes else state
+            call(kernel, piece.rounds, piece.settings, seen, out[piece.first : piece.last], self._dtype, *piece.more)
 
     # ---- explaining --------------------------------------------------------------------------------------
 

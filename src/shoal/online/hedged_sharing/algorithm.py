@@ -10,15 +10,17 @@ likelihood of an expert is Gaussian with the mixture's mean squared error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
+from shoal.engine.handles import Handle, whole
 from shoal.engine.intrinsics import prefetch
 from shoal.engine.rounds import Rounds, cut, n_numbers
 from shoal.engine.rows import open_weighted, padded, row_bounds, weight_of
@@ -28,7 +30,7 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.dense import N_OUT, Dense, DenseSettings, answered, asleep, learned, sleeps
+from shoal.online.hedged_sharing.dense import N_OUT, DenseSettings, answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -57,6 +59,7 @@ from shoal.online.hedged_sharing.row import (
     learn_answer,
     longest_row,
     new_block,
+    new_margins,
     read_row,
     scratch_for,
     two_blocks,
@@ -141,35 +144,36 @@ def learn_rounds(
 
 @kernel(entry=True)
 def decide(
-    rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, of_dense: DenseMargins, work: Work
+    rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, of_dense: DenseMargins, work: Work
 ) -> None:
+    found, scratch = mixed(state), whole(work)
     for row in range(len(decisions)):
-        decisions[row] = decide_row(rounds, row, settings, state, of_dense, work)
+        decisions[row] = decide_row(rounds, row, settings, found, of_dense, scratch)
 
 
 @kernel(entry=True)
 def learn(
     rounds: Rounds,
     settings: Settings,
-    state: Mixed,
+    state: State,
     decisions: FloatArray,
     of_dense: DenseMargins,
     work: Work,
     part: Part,
 ) -> int:
     end = part.last if part.last >= 0 else len(rounds.starts) - 1
-    return learn_rounds(rounds, settings, state, decisions, of_dense, part, end, part.block, work)
+    return learn_rounds(rounds, settings, mixed(state), decisions, of_dense, part, end, part.block, whole(work))
 
 
-WHOLE = Part(0, -1, True, True, new_block(0, np.zeros(0, np.int64), 0, 0))  # row by row
+WHOLE = Part(0, -1, True, True, Handle(new_block(0, np.zeros(0, np.int64), 0, 0)))  # row by row
 
 
-def run(step: Callable[..., int], rounds: Rounds, setup: Setup) -> int:
+def run(step: Callable[..., int], more: tuple[Any, ...], rounds: Rounds, setup: Setup) -> int:
     """Learn rounds, in two threads if that pays."""
     longest, settings = longest_row(rounds), setup.settings
 
     def part_of(part: Part) -> int:
-        return step(scratch_for(longest, settings, setup.params.dtype).row, part)
+        return step(more[0], scratch_for(longest, settings, setup.params.dtype).row, part)
 
     return pipeline.run(part_of, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
@@ -178,56 +182,65 @@ ASLEEP = DenseMargins(np.zeros((0, N_OUT)), np.zeros((0, N_OUT)))
 PIECE, FIRST_PIECE = 2**12, 2**6  # rows; of a wide stream the first ones may be all dense rows that there are
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+def pieces(setup: Setup, state: Handle[State], rounds: Rounds, learns: bool) -> Iterable[Piece]:
     """Rows that the experts on dense rows have answered and learned; a thread does the next meanwhile."""
+    piece, state = _ask(setup, rounds, learns, 0, state)
+    return (piece,) if piece.last == len(rounds.task) else _with_next_ahead(setup, rounds, learns, piece, state)
+
+
+def _with_next_ahead(setup: Setup, rounds: Rounds, learns: bool, piece: Piece, state: Handle[State]) -> Iterator[Piece]:
     n, ask = len(rounds.task), partial(_ask, setup, rounds, learns)
-    piece, dense = ask(0, state.dense), state.dense
-    if piece.last == n:
-        yield piece
-        return
     with ThreadPoolExecutor(1) as pool:
         while piece.last < n:
-            last, dense = piece.last, piece.changes.get("dense", dense)
-            pays = n_threads() > 1 and not sleeps(dense, setup.settings.dense)
-            ahead = pool.submit(_timed, ask, last, dense) if pays else None
+            last = piece.last
+            pays = n_threads() > 1 and not sleeps(state.dense, setup.settings.dense)
+            ahead = pool.submit(_timed, ask, last, state) if pays else None
             yield piece
-            piece, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
+            (piece, state), seconds = ahead.result() if ahead is not None else (ask(last, state), 0.0)
             add_seconds(seconds)
         yield piece
 
 
-def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tuple[Piece, float]:
+Asked: TypeAlias = tuple[Piece, Handle[State]]
+
+
+def _timed(ask: Callable[[int, Handle[State]], Asked], first: int, state: Handle[State]) -> tuple[Asked, float]:
     """With the seconds of processor time that it takes."""
     began = time.thread_time()
-    return ask(first, dense), time.thread_time() - began
+    return ask(first, state), time.thread_time() - began
 
 
-def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
-    """The piece that begins there; all that is left once all of them sleep."""
+def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, state: Handle[State]) -> Asked:
+    """The piece that begins there, and a state with what groups learned; all that is left once all of them sleep."""
     settings, dense_settings, n = setup.settings, setup.settings.dense, len(rounds.task)
-    if sleeps(dense, dense_settings):
+    if sleeps(state.of.dense, dense_settings):
         piece = rounds if first == 0 else cut(rounds, first, n)
-        return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
-    is_wide = n_numbers(rounds) > FEW_ENTRIES * n
-    last = _end(rounds, learns, first, FIRST_PIECE if is_wide and first == 0 else PIECE)
+        work = _scratch(setup, piece).row
+        return Piece(first, n, piece, settings, {}, (ASLEEP, work, WHOLE) if learns else (ASLEEP, work)), state
+    last = _end(rounds, learns, first)
     piece = rounds if last - first == n else cut(rounds, first, last)
-    scratch, margins = _scratch(setup, piece), np.empty((last - first, N_OUT))
+    scratch = _scratch(setup, piece)
+    of_dense = scratch.margins if n == 1 else new_margins(last - first)
     if not learns:
-        answered(piece, dense_settings, dense, margins, scratch.dense)
-        return Piece(first, last, piece, settings, {}, (DenseMargins(margins, margins), scratch.row))
-    again = margins if len(piece.starts) - 1 == last - first else margins.copy()
-    after = learned(piece, dense_settings, dense, margins, again, scratch.dense)
-    if sleeps(after, dense_settings):
-        after = asleep(after, regression=dense_settings.regression)
-    return Piece(
-        first, last, piece, settings, {} if after is dense else {"dense": after}, (DenseMargins(margins, again),)
-    )
+        answered(piece, dense_settings, state, of_dense.margins, scratch.dense)
+        return Piece(first, last, piece, settings, {}, (of_dense, scratch.row)), state
+    if len(piece.starts) - 1 < last - first:
+        of_dense = of_dense._replace(again=of_dense.margins.copy())
+    after = learned(piece, dense_settings, state, of_dense.margins, of_dense.again, scratch.dense)
+    if sleeps(after.of.dense, dense_settings):
+        after = Handle(after.of._replace(dense=asleep(after.of.dense, regression=dense_settings.regression)))
+    changes = {} if after is state else {"dense": after.of.dense}
+    return Piece(first, last, piece, settings, changes, (of_dense, scratch.row, WHOLE)), after
 
 
-def _end(rounds: Rounds, learns: bool, first: int, most: int) -> int:
-    """Where a piece of at most `most` rows ends; if rows are learned, not before the end of its first round."""
+def _end(rounds: Rounds, learns: bool, first: int) -> int:
+    """Where the piece ends that begins there; if rows are learned, not before the end of its first round."""
     n = len(rounds.task)
-    if first + most >= n:
+    if n - first <= FIRST_PIECE:
+        return n
+    is_wide = n_numbers(rounds) > FEW_ENTRIES * n
+    most = FIRST_PIECE if is_wide and first == 0 else PIECE
+    if n - first <= most:
         return n
     starts = rounds.starts if learns else np.arange(0, n + 1)
     at = int(np.searchsorted(starts, first + most, "right")) - 1
@@ -303,6 +316,6 @@ LABELS = Algorithm[State](
         unpack=states.unpack,
     ),
     tasks=Tasks(leave=states.leave),
-    chunks=Chunks(pieces=pieces, run=run, seen=mixed),
+    chunks=Chunks(seen=Handle, pieces=pieces, run=run),
 )
 NUMBERS_TO_PREDICT = LABELS._replace(settings=partial(settings_of, regression=True))

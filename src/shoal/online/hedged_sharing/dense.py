@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
+from shoal.engine.handles import Handle, whole
 from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import feature_at, padded, row_bounds, weight_of
 from shoal.engine.rows import whole_turns as whole_lanes
@@ -114,6 +115,9 @@ class Dense(NamedTuple):
     trees: boosted_trees.State
 
 
+Held: TypeAlias = Handle[Any]  # of a state that has them as `dense`
+
+
 class PackedDense(NamedTuple):
     """The saved arrays."""
 
@@ -187,14 +191,20 @@ class GroupWork(NamedTuple):
     levels: task_levels.Scratch
     effects: mixed_effects.Scratch
     possible: NDArray[np.uint32]  # (LANES,) of trees
-    single: Rows  # a piece of one row
 
 
-def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
+class GroupScratch(NamedTuple):
+    """Of a thread."""
+
+    work: Handle[GroupWork]
+    single: Handle[Rows]  # a piece of one row
+
+
+def new_scratch(longest: int, dtype: type[np.floating]) -> GroupScratch:
     """Scratch for rows of at most `longest` entries."""
     n, few = whole_lanes(longest + 1), whole_lanes(SIDES[-1])
     reals, vectors, matrices = np.zeros((4, n)), np.zeros((5, SIDE)), np.zeros((2, SIDE, SIDE))
-    return GroupWork(
+    work = GroupWork(
         Reading(
             ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
             FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
@@ -203,16 +213,17 @@ def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
         task_levels.Scratch(vectors[4], np.zeros((2, task_levels.G))),
         mixed_effects.Scratch(*vectors[:4], *matrices),
         np.zeros(LANES, np.uint32),
-        new_rows(1),
     )
+    return GroupScratch(Handle(work), Handle(new_rows(1)))
 
 
 @kernel(entry=True)
 def run_groups(
-    rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
+    rounds: Rounds, settings: DenseSettings, state: Held, rows: Rows, margins: FloatArray, begin: int, learns: bool,
     work: GroupWork,
 ) -> int:  # fmt: skip
     """Answer rows from `begin` on, and learn them; return the one before which room ended."""
+    dense = whole(state.dense)
     end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
     run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
     run_trees(rounds.task, begin, end, settings, dense.trees, rows, margins, work.possible)
@@ -627,21 +638,23 @@ def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
     return new
 
 
-def rows_for(n: int, work: GroupWork) -> Rows:
+def rows_for(n: int, scratch: GroupScratch) -> Handle[Rows]:
     """Room for a piece of n rows."""
-    return work.single if n == 1 else new_rows(n)
+    return scratch.single if n == 1 else Handle(new_rows(n))
 
 
-def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, work: GroupWork) -> Rows:
+def answered(
+    rounds: Rounds, settings: DenseSettings, state: Held, margins: FloatArray, scratch: GroupScratch
+) -> Handle[Rows]:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
-    rows = rows_for(len(margins), work)
-    by_kind(run_groups, dense.columns.full.pooled.dtype, rounds, settings, dense, rows, margins, 0, False, work)
+    rows, kind = rows_for(len(margins), scratch), state.of.dense.columns.full.pooled.dtype
+    by_kind(run_groups, kind, rounds, settings, state, rows, margins, 0, False, scratch.work)
     return rows
 
 
 def learned(
-    rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray, work: GroupWork
-) -> Dense:
+    rounds: Rounds, settings: DenseSettings, state: Held, margins: FloatArray, again: FloatArray, scratch: GroupScratch
+) -> Held:
     """Fill the margins of rows and learn them; return the state, in larger arrays where it had to grow.
 
     All rows of a round are answered before any of them is learned, and each `again` before itself is learned.
@@ -650,16 +663,17 @@ def learned(
     if len(rounds.starts) - 1 < n:
         for first, last in pairwise(rounds.starts.tolist()):
             piece = cut(rounds, first, last)
-            answered(piece, settings, dense, margins[first:last], work)
+            answered(piece, settings, state, margins[first:last], scratch)
             single = piece._replace(starts=np.arange(last - first + 1))
-            dense = learned(single, settings, dense, again[first:last], again[first:last], work)
-        return dense
-    rows, done, kind = rows_for(n, work), 0, dense.columns.full.pooled.dtype
+            state = learned(single, settings, state, again[first:last], again[first:last], scratch)
+        return state
+    rows, done, kind = rows_for(n, scratch), 0, state.of.dense.columns.full.pooled.dtype
     while True:
-        end = by_kind(run_groups, kind, rounds, settings, dense, rows, margins, done, True, work)
+        end = by_kind(run_groups, kind, rounds, settings, state, rows, margins, done, True, scratch.work)
         if end == n:
-            return dense
-        dense, done = extended(cut(rounds, end, n), settings, dense), end
+            return state
+        dense, done = extended(cut(rounds, end, n), settings, state.dense), end
+        state = Handle(state.of._replace(dense=dense))
 
 
 @kernel(entry=True)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.compile import call, kernel
+from shoal.engine.handles import Handle
 from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import Records
@@ -106,7 +107,7 @@ from shoal.online.hedged_sharing.scaling import (
     least_answer,
     noise,
 )
-from shoal.online.hedged_sharing.state import State, mixed
+from shoal.online.hedged_sharing.state import State
 from shoal.online.mixed_effects import effects as mixed_effects
 from shoal.online.mixed_effects.effects import Effects
 from shoal.online.task_levels import levels as task_levels
@@ -249,13 +250,13 @@ def _parts_of_row(setup: Setup, state: State, task: int, features: IndexArray, v
     of_trees = np.zeros((len(STAGES), 1 + FIRST_COLUMN + MOST_TREES))
     settings, dtype, margins = setup.settings, setup.params.dtype, np.full((1, N_OUT), np.nan)
     scratch = scratch_for(longest_row(rounds), settings, dtype)
-    work = scratch.row
+    work, handle = scratch.row.of, Handle(state)
     awake = not sleeps(state.dense, settings.dense)
-    rows = answered(rounds, settings.dense, state.dense, margins, scratch.dense) if awake else None
+    rows = answered(rounds, settings.dense, handle, margins, scratch.dense) if awake else None
     if rows is not None and not np.isnan(margins[0, TREES]):
         of = 0 if settings.sharing == ALL_POOLED else task
         explain_trees(int(rows.columns[0]) - 1, rows.raw[0], of, state.dense.trees, of_trees)
-    call(decide, rounds, settings, mixed(state), np.zeros(1), dtype, DenseMargins(margins, margins), work)
+    call(decide, rounds, settings, handle, np.zeros(1), dtype, DenseMargins(margins, margins), scratch.row)
     n, n_crossed, cross = int(work.counts[N]), int(work.counts[N_CROSSED]), work.crossed
     slots, x = work.row.feature[:n], work.row.x[:n]
     on_row = Weights(*(part * x for part in linear_weights(settings, state, task, slots)))
@@ -445,7 +446,7 @@ def _answers(
     unit, constant = 1.0, 1.0
     if settings.regression:
         unit = deviation(state.targets)
-        constant = unit * constant_input(unit, mixed(state))
+        constant = unit * constant_input(unit, state.errors)
     found = []
     for r in state.stacks:
         slopes = (r[HEAD:N_INPUTS] + r[OF_TASK] * by_task + r[OF_ALL] * by_all) * (unit > 0.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_empty
 from shoal.engine.compile import kernel
+from shoal.engine.handles import Handle
 from shoal.engine.rounds import Rounds, n_numbers
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found, add_all, find_all
@@ -29,7 +30,7 @@ from shoal.online.hedged_sharing.crossing import (
     most_entries,
     step_crossed,
 )
-from shoal.online.hedged_sharing.dense import IS_WIDE, N_MARGINS, DenseSettings
+from shoal.online.hedged_sharing.dense import IS_WIDE, N_MARGINS, N_OUT, DenseSettings
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -144,6 +145,12 @@ class DenseMargins(NamedTuple):
     again: FloatArray  # the same just before the row is learned, when others of its round have been
 
 
+def new_margins(n: int) -> DenseMargins:
+    """Of rows that are rounds, to be filled."""
+    margins = np.empty((n, N_OUT))
+    return DenseMargins(margins, margins)
+
+
 class Block(NamedTuple):
     """Rows that are ready, one after the other, each filled up to whole turns of SIMD loops."""
 
@@ -227,13 +234,19 @@ class Scratch(NamedTuple):
     """Of a thread: it is used again and again, since to make it takes as long as many rows."""
 
     longest: int  # entries of a row
-    row: Work
-    dense: dense.GroupWork
+    row: Handle[Work]
+    dense: dense.GroupScratch
+    margins: DenseMargins  # of one row
 
 
 class _OfThread(threading.local):
     def __init__(self) -> None:
         self.scratch: dict[tuple[Settings, Any], Scratch] = {}
+        self.last: tuple[Any, Any, Any] = (
+            None,
+            None,
+            None,
+        )  # settings and dtype, to be compared by identity, and theirs
 
 
 _of_thread = _OfThread()
@@ -242,11 +255,18 @@ LONGEST_KEPT = 2**14  # entries
 
 def scratch_for(longest: int, settings: Settings, dtype: type[np.floating]) -> Scratch:
     """The scratch of this thread, for rows of this length."""
+    found: Scratch | None
+    of_settings, of_dtype, found = _of_thread.last
+    if found is not None and of_settings is settings and of_dtype is dtype and found.longest >= longest:
+        return found  # to hash settings would take longer than to learn an entry of a row
     found = _of_thread.scratch.get((settings, dtype))
     if found is None or found.longest < longest:
-        found = Scratch(longest, new_work(longest, settings, dtype), dense.new_group_work(longest, dtype))
+        row, of_dense = Handle(new_work(longest, settings, dtype)), dense.new_scratch(longest, dtype)
+        found = Scratch(longest, row, of_dense, new_margins(1))
         if longest <= LONGEST_KEPT:
             _of_thread.scratch[settings, dtype] = found
+    if longest <= LONGEST_KEPT:
+        _of_thread.last = settings, dtype, found
     return found
 
 
@@ -266,7 +286,7 @@ def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> 
     )  # fmt: skip
 
 
-def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, Block]:
+def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Handle[Block], Handle[Block]]:
     """Two blocks, each with room for at most this number of rows; any one row fits.
 
     Entries are written before they are read, so they are not cleared. One array: for a large one memory comes faster.
@@ -275,7 +295,8 @@ def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, 
     n_places = max(PLACES, whole_turns(longest + 1))
     n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
     first, second = aligned_empty((2, 3 * (n_places + n_crossed)), np.int64)
-    return new_block(n_rows, first, n_places, n_crossed), new_block(n_rows, second, n_places, n_crossed)
+    blocks = (new_block(n_rows, numbers, n_places, n_crossed) for numbers in (first, second))
+    return Handle(next(blocks)), Handle(next(blocks))
 
 
 @kernel(alone=False)
@@ -366,9 +387,9 @@ def near_the_heaviest(state: Mixed, work: Work) -> None:
 
 
 @kernel(entry=True)
-def constant_input(unit: float, state: Mixed) -> float:
+def constant_input(unit: float, errors: FloatArray) -> float:
     """Of the second mixing: 10 deviations of the noise, at most 1, so that its drift is no larger than the noise."""
-    return min(1.0, NEAR * math.sqrt(noise(state.errors)) / unit) if unit > 0.0 else 1.0
+    return min(1.0, NEAR * math.sqrt(noise(errors)) / unit) if unit > 0.0 else 1.0
 
 
 @kernel(alone=False)
@@ -407,7 +428,7 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
         z[OF_TASK], z[OF_ALL] = of_task, of_all
         for i in range(HEAD + len(awake)):
             z[i] = z[i] / unit if unit > 0.0 else 0.0
-        z[ONE] = constant_input(unit, state)
+        z[ONE] = constant_input(unit, state.errors)
     else:
         z[OF_TASK], z[OF_ALL], z[ONE] = logit_of(of_task), logit_of(of_all), 1.0
         of_all = z[OF_ALL]

@@ -8,6 +8,8 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, OTHER, TASK
+from shoal.engine.compile import kernel
+from shoal.engine.handles import whole
 from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights import record_table as records
 from shoal.engine.task_weights.record_table import Records
@@ -67,6 +69,31 @@ class Mixed(NamedTuple):
     trusts: FloatArray
     updates: Annotated[IntArray, TASK]
     counters: IntArray
+
+
+@kernel(alone=False)
+def mixed(state: State) -> Mixed:
+    """The part of a state for the other experts and the mixings; of a handle, its arrays."""
+    return Mixed(
+        state.shared,
+        whole(state.own),
+        whole(state.crossed),
+        whole(state.scale),
+        state.targets,
+        state.seen,
+        state.errors,
+        state.surprises,
+        state.rows,
+        state.task_rows,
+        state.task_weights,
+        state.weights,
+        state.slow,
+        state.stacks,
+        state.covariances,
+        state.trusts,
+        state.updates,
+        state.counters,
+    )
 
 
 class PackedState(NamedTuple):
@@ -140,11 +167,6 @@ def _new_dense(setup: Setup, size: Size) -> Dense:
 
 def _new_crossed(setup: Setup, size: Size) -> Crossed:
     return new_crossed(*size, own_size_for(setup.settings.memory), setup.params.dtype)
-
-
-def mixed(state: State) -> Mixed:
-    """The arrays that kernels take."""
-    return Mixed(*state[:-2], state.counters)
 
 
 def grow(setup: Setup, state: State, size: Size) -> State:
