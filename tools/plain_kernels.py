@@ -58,7 +58,7 @@ def enable() -> None:
         return move
 
     as_python: Any = handles
-    as_python.whole = lambda handle: handle.of
+    as_python.whole = lambda held: getattr(held, "of", held)  # a field of a handle is the tuple itself here
     changed: Any = intrinsics
     changed.prefetch, changed.equal = lambda array, i: None, equal
     changed.number_in, changed.set_number = lambda words, i: float(doubles(words, i)[0]), set_number
