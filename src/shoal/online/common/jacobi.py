@@ -26,8 +26,9 @@ def inner_product(u: FloatArray, v: FloatArray) -> float:
 
 @kernel(inline=False)
 def diagonalise(inner: FloatArray, turn: FloatArray, cosine_left: float) -> None:
-    """Rotate Phi until the cosines of its rows are that small; `turn` gets the rotation. Jacobi's one-sided method,
-    which finds short rows beside long ones to all their digits (Demmel, Veselić 1992).
+    """Rotate the rows of `inner` until their cosines are that small; `turn` gets the rotation.
+
+    Jacobi's one-sided method finds short rows beside long ones to all their digits (Demmel, Veselić 1992).
     """
     m = len(inner)
     for i in range(m):

@@ -708,9 +708,9 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
     used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
-    if features_with(rounds, 0, dense.columns) > settings.most:
-        return with_low_rank(rounds, used, settings, dense)
     features, rows_so_far = features_with(rounds, 0, dense.columns), int(dense.columns.seen[SEEN_ROWS])
+    if features > settings.most:
+        return with_low_rank(rounds, used, settings, dense)
     groups = groups_for(features, rows_so_far, settings)
     full = kalman.extended(full, rounds, settings.memory, settings.most)
     dense = dense._replace(columns=dense.columns._replace(full=full))

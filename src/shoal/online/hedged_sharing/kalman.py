@@ -84,6 +84,18 @@ def full_margin(n: int, row: FullRow, matrix: NDArray[np.float64]) -> float:
     return total
 
 
+@kernel(alone=False)
+def gain(m: float, y: float, h: float, tau: float, regression: bool) -> tuple[float, float, float]:
+    """e / (1 + c tau), the curvature c, and 1 / (1 + c tau), of a row that counts h times, tau = x'P x."""
+    p = 0.0 if regression else sigmoid(m)
+    curvature = h * (1.0 if regression else max(p * (1.0 - p), FLOOR))
+    scale = 1.0 / (1.0 + curvature * tau)
+    pull = slope(m, p, y, tau, False, h, regression)
+    if h == 1.0:
+        pull = (y - (m if regression else p)) * scale
+    return pull, curvature, scale
+
+
 @kernel(inline=False, alone=False)
 def kalman_step(
     n: int, row: FullRow, m: float, y: float, h: float, drift: float, used: int, regression: bool,
@@ -101,12 +113,7 @@ def kalman_step(
     for i in range(n):
         tau += row.x[i] * v[np.uint64(row.place[i])]
     tau = max(tau, 0.0)
-    p = 0.0 if regression else sigmoid(m)
-    curvature = h * (1.0 if regression else max(p * (1.0 - p), FLOOR))
-    scale = 1.0 / (1.0 + curvature * tau)
-    pull = slope(m, p, y, tau, False, h, regression)
-    if h == 1.0:
-        pull = (y - (m if regression else p)) * scale
+    pull, curvature, scale = gain(m, y, h, tau, regression)
     w = matrix[side]
     for c in range(width):
         w[c] += pull * v[c]

@@ -37,8 +37,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rows import whole_turns
 from shoal.online.common.jacobi import diagonalise
 from shoal.online.hedged_sharing.experts import DECIDING
-from shoal.online.hedged_sharing.kalman import FLOOR, PRIOR
-from shoal.online.hedged_sharing.mixing import sigmoid, slope
+from shoal.online.hedged_sharing.kalman import PRIOR, gain
 
 RANK = 8  # m
 MOST_WIDE = 4096  # features
@@ -116,12 +115,7 @@ def low_rank_step(
         used[0] = fold(width, low, work)
     x, v, at = work.x, work.v, FIRST + used[0]
     tau = max(_product(width, used[0], low, x, work.factors, v), 0.0)
-    p = 0.0 if regression else sigmoid(m)
-    curvature = h * (1.0 if regression else max(p * (1.0 - p), FLOOR))
-    scale = 1.0 / (1.0 + curvature * tau)
-    pull = slope(m, p, y, tau, False, h, regression)
-    if h == 1.0:
-        pull = (y - (m if regression else p)) * scale
+    pull, curvature, scale = gain(m, y, h, tau, regression)
     _add(width, pull, v, low[WEIGHTS])
     _add(width, math.sqrt(curvature * scale), v, low[at])  # zeros so far
     _add_squares(width, drift, x, low[VARIANCES])
