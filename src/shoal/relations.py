@@ -50,7 +50,7 @@ class Factors(NamedTuple):
     scale: float  # B is multiplied by this
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def rates_column(factors: Factors, task: int, column: FloatArray) -> None:
     """column <- scale B e_task."""
     n = len(column)

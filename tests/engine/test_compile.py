@@ -34,9 +34,19 @@ def test_code_that_is_optimised_within_its_callers_is_none_of_its_own() -> None:
         _double(x, out)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def _one_more(n: int) -> int:
     return n + 1
+
+
+@kernel(entry=True)
+def _one_less(n: int) -> int:
+    return n - 1
+
+
+@kernel(entry=True)
+def _nothing_more(n: int) -> int:
+    return _one_less(_one_more(n))
 
 
 @kernel
@@ -48,6 +58,16 @@ def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
     assert from_python(_three_more)(5) == 11
     assert _one_more(1) == 2
     assert len(cast(Any, _one_more).overloads) == 1
+
+
+def test_a_kernel_that_only_python_calls_refuses_others() -> None:
+    """Compiled now, or read from the disk, which keeps no bitcode of it."""
+    assert _one_less(1) == 0
+    [compiled] = cast(Any, _one_less).overloads.values()
+    _, _, (_, bitcode) = compiled._reduce()[0]
+    assert len(bitcode) < 4000
+    with pytest.raises(TypeError, match="_one_less is a kernel that Python calls"):
+        _nothing_more(1)
 
 
 Said = tuple[pytest.LogCaptureFixture, threading.Event]

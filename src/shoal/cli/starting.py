@@ -11,7 +11,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-UNUSED = ("scipy.stats", "pandas")  # imported by scikit-learn for functions that are hardly ever called
+# Imported by scikit-learn, and by SciPy as part of all that NumPy has, for functions that are hardly ever called.
+UNUSED = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing")
 
 
 class _Deferred(ModuleType):
@@ -33,6 +34,9 @@ def defer(names: tuple[str, ...] = UNUSED) -> None:
             sys.modules[name] = module = _Deferred(name)
             module.__spec__, module.__file__, module.__package__ = spec, spec.origin, name
             module.__path__ = spec.submodule_search_locations or []
+            parent, _, child = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], child, module)  # as an import does
 
 
 def collect_rarely() -> None:

@@ -38,7 +38,7 @@ def kernel(function: F, /) -> F: ...
 @overload
 def kernel(
     *,
-    entry: bool = False,
+    entry: bool | Literal["too"] = False,
     allocates: bool = False,
     inline: bool = True,
     sums: Literal["any order", "in order", "exact"] = "any order",
@@ -51,7 +51,7 @@ def kernel(
     function: Any = None,
     /,
     *,
-    entry: bool = False,
+    entry: bool | Literal["too"] = False,
     allocates: bool = False,
     inline: bool = True,
     sums: Literal["any order", "in order", "exact"] = "any order",
@@ -62,9 +62,10 @@ def kernel(
 
     Parameters
     ----------
-    entry : bool
-        Python calls it too. Otherwise only compiled code may, and a call from Python raises TypeError: the wrapper
-        for Python would take a third of the time to compile.
+    entry : bool or "too"
+        Who calls it. False: compiled code; a call from Python raises TypeError, because the wrapper for Python would
+        take a third of the time to compile. True: Python; a call from compiled code raises TypeError, because its
+        bitcode, which such a caller needs, would take half of the time to load from the disk. "too": both.
     allocates : bool
         It makes arrays. Otherwise it counts no references, which would cost 6 ns for each array and call.
     inline : bool
@@ -83,6 +84,8 @@ def kernel(
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
         # Even if empty or False: numba would inherit the caller's.
         options |= {"fastmath": SUMS[sums], "forceinline": inline}
+        if entry is True:
+            return cast(F, Entry.of(function, _DisjointTops if disjoint else _Tops, **options))
         if alone or entry:
             pipeline = _Disjoint if disjoint else Compiler
         else:
@@ -140,11 +143,31 @@ class _Piece(JITCodeLibrary):
         super()._finalize_final_module()  # type: ignore[no-untyped-call]
 
 
+class _Top(JITCodeLibrary):
+    """Code that no compiled function calls: the disk keeps no bitcode of it, only the names of its functions."""
+
+    def serialize_using_object_code(self) -> Any:
+        """What the cache keeps."""
+        name, kind, (machine_code, _) = super().serialize_using_object_code()  # type: ignore[no-untyped-call]
+        found = [each.name for each in self._final_module.functions if not each.is_declaration]
+        names = "\n".join(f'define void @"{each}"() {{ ret void }}' for each in found)
+        return name, kind, (machine_code, llvm.parse_assembly(names).as_bitcode())
+
+
 class _Pieces(Compiler):
     def define_pipelines(self) -> Any:
         """The usual passes; their result is a piece."""
         state = self.state
         state.library = _Piece(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        state.library.enable_object_caching()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+class _Tops(Compiler):
+    def define_pipelines(self) -> Any:
+        """The usual passes; their result is a top."""
+        state = self.state
+        state.library = _Top(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
         state.library.enable_object_caching()
         return super().define_pipelines()  # type: ignore[no-untyped-call]
 
@@ -157,6 +180,10 @@ class _Disjoint(Compiler):
 
 
 class _DisjointPieces(_Disjoint, _Pieces):
+    pass
+
+
+class _DisjointTops(_Disjoint, _Tops):
     pass
 
 
@@ -262,6 +289,15 @@ class Compiled(CPUDispatcher):
         return super().get_call_template([of_type(kind) for kind in args], named)
 
 
+class Entry(Compiled):
+    """A compiled function that only Python calls."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Refuse: its bitcode is not on the disk."""
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        raise TypeError(f'{name} is a kernel that Python calls; for kernels compile it with entry="too"')
+
+
 class CompiledOnly(Compiled):
     """A compiled function without a wrapper for Python."""
 
@@ -269,7 +305,7 @@ class CompiledOnly(Compiled):
         """Refuse: without a wrapper the process would end here."""
         name = f"{self.py_func.__module__}.{self.py_func.__name__}"
         raise TypeError(
-            f"{name} is a kernel for compiled code; from Python call `.py_func`, or compile it with entry=True"
+            f'{name} is a kernel for compiled code; from Python call `.py_func`, or compile it with entry="too"'
         )
 
 

@@ -50,7 +50,7 @@ LARGEST_LOG = 700.0  # of an answer exp(f)
 LARGEST_OMEGA, OMEGA_STEPS = 1e300, 50  # of what Lambert's function is asked for; of Newton's steps, of which 7 do
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def is_mistake(f: float, y: float) -> bool:
     """The predicted label differs from y; a margin of 0 predicts +1."""
     return (f >= 0.0) != (y > 0.0)

@@ -27,7 +27,7 @@ def mixed(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def uniform(random: NDArray[np.uint64], stream: int) -> float:
     """The stream's next number, uniform on [0, 1)."""
     random[stream] += np.uint64(1)

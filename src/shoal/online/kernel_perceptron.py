@@ -40,7 +40,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def margin(rounds: Rounds, row: int, settings: Settings, state: State, scratch: FloatArray) -> float:
     """sum_s y_s B[i_s, i] k(x_s, x) (eq. 3)."""
     support = state.support

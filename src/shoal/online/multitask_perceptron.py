@@ -74,7 +74,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     """The weights of v_i and of s in w_i: B as printed, or B / max_i B_ii for gradient steps."""
     a = 1.0 / (1.0 + (n_tasks if settings.b_is_n_tasks else settings.b))

@@ -62,7 +62,7 @@ class State(NamedTuple):
     counters: IntArray  # (4,) tasks, rounds, features, features used
 
 
-@kernel(entry=True, inline=False)
+@kernel(entry="too", inline=False)
 def enter(state: State, n_tasks: int, literal: bool) -> None:
     """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
     old = state.counters[TASKS]
@@ -104,7 +104,7 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     return float(total / max(n_tasks, 1))
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w_i, x>; for an unseen task the mean over all."""
     k = rounds.task[row]
@@ -117,7 +117,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = margin(rounds, row, state)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
     """Sums for the covariance beside G: sums of columns, and which features have weights at all."""
     first, last = row_bounds(rounds, row)

@@ -83,7 +83,7 @@ class Work(NamedTuple):
     places: IntArray  # 0, 1, 2, ...
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def enter(state: State, n_tasks: int) -> None:
     """New tasks get their fair share 1/K of every attention, the others keep what is left; their own is uniform."""
     known = state.counters[TASKS]
@@ -103,7 +103,7 @@ def enter(state: State, n_tasks: int) -> None:
             state.log_attention[k, j] = share
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def schedule(settings: Settings, t: int) -> tuple[float, float]:
     """alpha and C; "auto" is corollary 2 with the doubling trick: T = 2^m in rounds 2^m to 2^(m+1) - 1."""
     root = math.sqrt(2.0 ** math.floor(math.log2(t)))
@@ -126,7 +126,7 @@ def direction(f: float, y: float, settings: Settings) -> float:
     return math.copysign(1.0, y - f) if abs(y - f) > settings.epsilon else 0.0
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     """log sum of exp over some entries; -inf if all are."""
     top = -np.inf

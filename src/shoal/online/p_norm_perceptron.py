@@ -127,7 +127,7 @@ def largest(state: State) -> float:
     return top if top > 0.0 else 1.0
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def rebuild(state: State, p: float, own: float, shared: float) -> None:
     """Everything anew in O(K d): p, the shares or the scale changed."""
     state.link[P], state.link[OWN], state.link[SHARED] = p, own, shared
@@ -177,7 +177,7 @@ def changed(rounds: Rounds, row: int, state: State) -> None:
 # ---- learning ----------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def prepare(settings: Settings, state: State) -> None:
     """Follow what depends on the numbers of tasks and features: auto p and the shares of a constant relation."""
     K = max(state.counters[TASKS], 1)
@@ -215,7 +215,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, column: F
     return float(f * link[FACTOR])
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def load_column(settings: Settings, k: int, column: FloatArray) -> None:
     """column <- B[:, k]; the mean of all columns for an unseen task."""
     if k >= 0:

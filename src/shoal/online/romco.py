@@ -172,7 +172,7 @@ def check_rows(rows: Rows) -> None:
         raise ValueError("the epochs of its rows are out of range")
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def side_of(K: int) -> int:
     """Tasks padded to whole turns of SIMD loops; doubled when it grows, as products are laid out by it."""
     side = LANES
@@ -181,7 +181,7 @@ def side_of(K: int) -> int:
     return side
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def updates_until_flush(n_touched: int, K: int) -> int:
     """How many updates may be pending."""
     return max(2, n_touched // (4 * side_of(K)))
@@ -296,7 +296,7 @@ def add_to_row(
         weights[PERSONAL, k] += own * x
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
     """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
     spare = np.empty(weights.shape[2])
@@ -376,7 +376,7 @@ def end_update(rows: Rows, truncated: bool, K: int) -> bool:
 # ---- rounds --------------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def flush(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
     flush_rows(state.rows, state.counters[TASKS])
@@ -400,7 +400,7 @@ def measure(state: State) -> None:
                 state.personal[i] += v[i] * v[i]
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; rows are laid out anew for `side_of` tasks."""
     if side_of(n_tasks) > side_of(state.counters[TASKS]):

@@ -127,7 +127,7 @@ def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
                 out[i, k] += A[i, j] * B[j, k]
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def refresh(gram: Gram, K: int, p: float) -> None:
     """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else.
 
@@ -271,7 +271,7 @@ def finish_round(gram: Gram, K: int) -> None:
 # ---- learning ----------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def prepare(settings: Settings, state: State) -> None:
     """Follow p = ceil(ln min(d, K)) as tasks and features come; d is infinite for kernels."""
     K = max(state.counters[TASKS], 1)

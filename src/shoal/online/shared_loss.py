@@ -40,7 +40,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w, x>; tasks share no weights, so an unseen one has w = 0."""
     return dot(rounds, row, state.weights[rounds.task[row]]) if rounds.task[row] >= 0 else 0.0
@@ -52,7 +52,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = margin(rounds, row, state)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatArray) -> None:
     """tau of the round, by the rule."""
     if settings.rule == IMPLICIT:

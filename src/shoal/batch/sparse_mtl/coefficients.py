@@ -314,13 +314,13 @@ def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
     return moved
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def objective_of(sets: Family, k: int) -> float:
     """(reg/2) aᵀGa."""
     return 0.5 * products(sets, k, sets.coef[k], sets.coef[k])
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def losses(fit: Fit, first: int, last: int) -> float:
     """½ Σ_{i in I} e_i²."""
     total = 0.0
@@ -330,7 +330,7 @@ def losses(fit: Fit, first: int, last: int) -> float:
     return 0.5 * total
 
 
-@kernel(entry=True, inline=False)
+@kernel(entry="too", inline=False)
 def objective(common: Family, own: Family, fit: Fit) -> float:
     """Eq. 2, or eq. 5 for least squares."""
     total = losses(fit, 0, len(fit.y)) + objective_of(common, 0)

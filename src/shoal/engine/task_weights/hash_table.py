@@ -73,7 +73,7 @@ def for_tasks(tables: Tables, n_tasks: int) -> Tables:
     return tables._replace(start=start, size=size, filled=filled)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def slots_of(tables: Tables) -> int:
     """Slots of a group, by the kind of the tables."""
     return NUMBERS if len(tables.hints) > 0 else PLACES
@@ -195,7 +195,7 @@ def too_full(n: int, size: int, slots: int) -> bool:
     return 4 * n > 3 * slots * size
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def size_for(n: int, slots: int) -> int:
     """Groups of the smallest table for n pairs."""
     size = FIRST_SIZE

@@ -156,7 +156,7 @@ def _put_pairs(starts: IntArray, features: IndexArray, numbers: FloatArray, tabl
             set_number(tables.words, hash_table.number_at(tables.waiting[hash_table.SLOT, 0]), numbers[p])
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def is_wide(own: TaskWeights) -> bool:
     """Are they in tables?"""
     return len(own.tables.taken) > 0

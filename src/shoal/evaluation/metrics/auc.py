@@ -266,7 +266,7 @@ def _merge(a: FloatArray, b: FloatArray, merged: FloatArray) -> None:
         merged[q] = b[q - len(a)]
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def merged(a: Sorted, b: Sorted) -> Sorted:
     """The rows of both, which must have the same tasks."""
     starts, scores = a.starts + b.starts, np.empty(len(a.scores) + len(b.scores))

@@ -51,7 +51,7 @@ class Settings(NamedTuple):
     powers: FloatArray  # (1 - alpha)^n
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
     first, last = row_bounds(rounds, row)
@@ -69,7 +69,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return total
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def scw_size(
     rounds: Rounds, row: int, excess: FloatArray, shift: FloatArray, settings: Settings
 ) -> tuple[float, float]:
@@ -95,7 +95,7 @@ def scw_size(
     return max(0.0, min(size, settings.C * root)), root
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def scw_move(
     rounds: Rounds, row: int, size: float, root: float, excess: FloatArray, shift: FloatArray, phi: float
 ) -> None:

@@ -49,7 +49,7 @@ class Settings(NamedTuple):
     powers: FloatArray  # (1 - alpha)^n; all 1 for "mix", which pulls nothing
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: State) -> float:
     """<u_k, x>."""
     if state.pulls[k] == 0:
@@ -63,7 +63,7 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     return total
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>, or the mixture of <g, x> and <v_k, x>; an unseen task has u_k = g, or v_k = 0."""
     k = rounds.task[row]
@@ -79,7 +79,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
     powers, common = settings.powers, state.common

@@ -48,7 +48,7 @@ def powers_of(keep: float) -> FloatArray:
     return np.asarray(float(keep) ** np.arange(MOST + 2), np.float64)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def may_be_pending(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
     """Whether any task may have a pull pending while these rows are learned."""
     return bool(powers[1] != 1.0) and (rounds.width == 0 or bool(np.any(pulls > 0)))

@@ -43,7 +43,7 @@ def _within(value: float, sums: FloatArray) -> float:
     return value
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def scaled(value: float, sums: FloatArray) -> float:
     value = _within(value, sums)
     total = sums[SQUARES] + value * value
@@ -95,7 +95,7 @@ def learn_columns(rounds: Rounds, row: int, h: float, columns: Columns) -> None:
             sums[COUNT] += h
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def columns_after(rounds: Rounds, first: int, last: int, used: int, columns: Columns) -> int:
     """How many are in use after these rows, at most: a new feature counts once for each of its entries."""
     used = max(used, 1)

@@ -76,7 +76,7 @@ def relative_power(losses: FloatArray, top: float, p: float) -> float:
     return total
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def shared_loss(losses: FloatArray, norm: Norm) -> float:
     """||l||."""
     if norm.r == 0 and norm.p == 2.0:
@@ -90,7 +90,7 @@ def shared_loss(losses: FloatArray, norm: Norm) -> float:
     return total
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def spread(n: int, norm: Norm) -> float:
     """rho^2 = max (||tau||_2 / ||tau||_*)^2 for n tasks."""
     if norm.r > 0:
@@ -98,7 +98,7 @@ def spread(n: int, norm: Norm) -> float:
     return float(n ** max(0.0, 2.0 / norm.p - 1.0))  # equal steps if q > 2, else a single one
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry="too", allocates=True, inline=False)
 def finite_steps(losses: FloatArray, norm: Norm, C: float, tau: FloatArray) -> None:
     """tau <- argmax {sum tau_k l_k: ||tau||_* <= C}; the first of equal losses where not all can move."""
     n = len(losses)

@@ -142,7 +142,7 @@ def append(rounds: Rounds, row: int, kernel: KernelFunction, support: Support) -
         kernel.slots[n] = _slot(rounds, row, kernel)
 
 
-@kernel(entry=True, inline=False)
+@kernel(entry="too", inline=False)
 def keep(support: Support, slots: IntArray, first: int, unwanted: int) -> None:
     """Keep the rows from `first` on whose task is not `unwanted`, in order."""
     n, kept, value, index = support.extent[STORED], 0, 0, 0

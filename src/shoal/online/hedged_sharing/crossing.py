@@ -146,7 +146,7 @@ class CrossedRow(NamedTuple):
     values: FloatArray  # scratch: its value
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def most_entries(n: int) -> int:
     """Of the crossed row of a row with n entries and the constant, whole turns of SIMD loops."""
     pairs = n * (n - 1) // 2 if n <= ALL_PAIRS else MOST_PAIRS

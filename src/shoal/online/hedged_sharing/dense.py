@@ -160,7 +160,7 @@ def new_rows(n: int) -> Rows:
 FILTERS, IMPLICIT_TOO, FORESTS = 1, 2, 4  # groups that a row is for, by bits: levels and effects, the implicit, trees
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def groups_for(features: int, rows: int, settings: DenseSettings) -> int:
     """Groups beside full matrices, given the numbers of features and rows so far."""
     if features > settings.most:
@@ -485,7 +485,7 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
 MATRICES, WAITING, LOW_RANK, ASLEEP = range(4)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def phase_of(features: int, columns: int, entries: int, rows: int, most: int, wide: bool) -> int:
     """The phase after this number of rows, entries, features and columns, the constant's not counted."""
     if features <= most:
@@ -616,7 +616,7 @@ def has_room(
     return groups & FORESTS == 0 or (n <= room.rows and min(used - 1, MOST_TREES) <= room.values)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def features_with(rounds: Rounds, row: int, columns: Columns) -> int:
     """Features that have come with a row; how many matters only up to FEW_FEATURES."""
     features, (begin, end) = columns.seen[FEATURES], row_bounds(rounds, row)
@@ -676,7 +676,7 @@ def learned(
         state = Handle(state.of._replace(dense=dense))
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def most_effects(memory: float, side: int) -> int:
     """Tasks whose effects have room in memory."""
     return int(SHARE_OF_MEMORY * memory // mixed_effects.slot_bytes(side)) if side > 0 else 0

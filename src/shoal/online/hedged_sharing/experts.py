@@ -116,7 +116,7 @@ TARGETS_ONLY = np.array([expert.targets_only for expert in EXPERTS])
 TREES = np.array([expert.name.startswith("trees") for expert in EXPERTS])
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def taking_part(sharing: int, interactions: int, trees: bool, regression: bool, out: FloatArray) -> float:
     """1 for experts that may be awake, 0 for the others; return how many may."""
     n = 0.0
@@ -147,7 +147,7 @@ def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) 
     return new
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def is_narrow(n: int, new: int, seen: IntArray) -> bool:
     """Whether the stream is narrow at a row of n entries, the constant included."""
     few = seen[FEATURES] + new <= FEW_FEATURES

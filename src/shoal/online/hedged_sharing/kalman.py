@@ -50,7 +50,7 @@ class FullRow(NamedTuple):
     factors: FloatArray  # (256,) that rows are multiplied by, in the same
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def matrix_bytes(side: int, itemsize: int) -> int:
     """Of one matrix with its weights."""
     return side * (side + 1) * itemsize

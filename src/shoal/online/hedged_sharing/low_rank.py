@@ -72,13 +72,13 @@ class FilterWork(NamedTuple):
     order: IntArray  # (2 m,) the largest gain first
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def is_dense(columns: int, entries: int, rows: int) -> bool:
     """Whether nine tenths of the entries of a stream's first rows are there; `columns` without the constant's."""
     return entries >= LEAST_DENSITY * columns * min(rows, DECIDING)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def filter_bytes(side: int, itemsize: int) -> int:
     """Of one filter."""
     return (FIRST + 2 * RANK) * side * itemsize

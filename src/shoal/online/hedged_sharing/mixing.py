@@ -93,7 +93,7 @@ def within(limit: float, value: float) -> float:
     return min(limit, max(-limit, value))
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def doubt(surprises: FloatArray) -> float:
     """The chance eps that a label says nothing about its row: (surprises + 1/2)/(rows + 2), at most 1/2."""
     return float(min((surprises[SURPRISES] + 0.5) / (surprises[ROWS] + 2.0), 0.5))

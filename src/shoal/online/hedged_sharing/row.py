@@ -386,7 +386,7 @@ def near_the_heaviest(state: Mixed, work: Work) -> None:
         work.z[HEAD + e] = p[e] * awake[e]
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def constant_input(unit: float, errors: FloatArray) -> float:
     """Of the second mixing: 10 deviations of the noise, at most 1, so that its drift is no larger than the noise."""
     return min(1.0, NEAR * math.sqrt(noise(errors)) / unit) if unit > 0.0 else 1.0

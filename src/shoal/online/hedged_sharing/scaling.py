@@ -208,13 +208,13 @@ ERROR_OUTLIER = 49.0  # times the noise's variance, beyond which the square of a
 ACCIDENTS = 1e-3  # of all rows
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def deviation(targets: FloatArray) -> float:
     """Of the targets so far, from the mean."""
     return float(math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def least_answer(targets: FloatArray) -> float:
     """0 while no target has been negative, half the least one while all have been positive; not of the first ten."""
     return float(0.5 * targets[LEAST] if targets[COUNT] >= FEW and targets[LEAST] >= 0.0 else -np.inf)
@@ -262,7 +262,7 @@ def learn_target(y: float, h: float, targets: FloatArray) -> float:
     return float(off)
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def noise(errors: FloatArray) -> float:
     """The variance of targets around the mixture of all tasks."""
     if errors[ERROR_ROWS] == 0.0:

@@ -115,7 +115,7 @@ def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> Non
             phi[j] = scale * math.cos(phi[j] + state.offsets[j])
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     """out <- L⁻¹ k in the first n entries; returns its squared norm."""
     total = 0.0
@@ -128,7 +128,7 @@ def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     return total
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def compare(rounds: Rounds, row: int, norm: float, kernel: KernelFunction, state: MapState, k: FloatArray) -> float:
     """k[j] <- k(z_j, x) for the rows z_j of the dictionary; returns k(x, x)."""
     n = state.used[0]
@@ -143,7 +143,7 @@ def compare(rounds: Rounds, row: int, norm: float, kernel: KernelFunction, state
     return 1.0 if kernel.kind == RBF else norm
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def slot(rounds: Rounds, row: int, kernel: KernelFunction) -> int:
     """A function's values come for the dictionary first, then for the rows at hand."""
     return len(kernel.values) - len(rounds.task) + row
@@ -185,7 +185,7 @@ def nystrom(
             state.ridge_cholesky[n, n] = math.sqrt(residual + ridge)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def enter(rounds: Rounds, row: int, norm: float, state: MapState) -> None:
     """The row becomes the dictionary's next."""
     n = state.used[0]

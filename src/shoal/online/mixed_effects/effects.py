@@ -410,7 +410,7 @@ def expand(rule: Rule, state: Effects, scratch: Scratch) -> None:
 # ---- room --------------------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def slot_bytes(side: int) -> int:
     """Of a task's own weights and their matrices."""
     return 8 * side * (2 * side + 3)

@@ -74,7 +74,7 @@ def has_room(rounds: Rounds, first: int, last: int, settings: Settings, state: S
     return bool(min(filter.counters[SLOTS] + new, most) <= len(filter.own))
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def most_slots(side: int, settings: Settings) -> int:
     """Tasks that may have own weights."""
     return 0 if settings.rule.variance == 0.0 else int(settings.memory / effects.slot_bytes(side))

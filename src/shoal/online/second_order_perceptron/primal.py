@@ -124,14 +124,14 @@ def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: St
     return total / (1.0 + beside + squared_length(phi, first, n))
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def square(state: State) -> FloatArray:
     """U as a matrix."""
     n = state.weights.size
     return state.factor.reshape((n, n))
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry="too", allocates=True)
 def solve_weights(state: State, n: int) -> None:
     """J^-1 g = U^-1 (U^-T g)."""
     whitened = state.whitened.reshape(-1)
