@@ -24,14 +24,14 @@ from benchmarks.printing import print_head, print_row
 
 LABELS = ("flights", "departures", "ecml_spam", "enron", "landmine", "mhc", "diamonds", "randhie", "segment", "yeast")
 TARGETS = ("school", "delay", "conjoint")
-ROOM = "shoal.online.hedged_sharing"
+ROOM, FULL_MATRIX = "shoal.online.hedged_sharing", "shoal.online.kalman_filters.full_matrix"
 HUGE = 1e300
 
 
 def replace(name: str, value: Any, *modules: str) -> None:
-    """Give a constant or a function of the room another value, wherever it was imported."""
+    """Give a constant or a function another value in modules of the room, or in others by their whole names."""
     for module in modules:
-        found = importlib.import_module(f"{ROOM}.{module}")
+        found = importlib.import_module(module if "." in module else f"{ROOM}.{module}")
         if not hasattr(found, name):
             raise AttributeError(f"{module} has no {name}: the ablation names what is no longer there")
         setattr(found, name, value)
@@ -134,9 +134,9 @@ CONSTANTS: dict[str, tuple[str, tuple[str, ...], Any, Any]] = {
     "rows of a young task (10)": ("half_own", (), 3.0, 30.0),
     "rows until the second mixing counts half (2.5)": ("half_stack", (), 1.0, 7.5),
     "its least curvature (1e-5)": ("LEAST_CURVATURE", ("row",), 1e-6, 1e-4),
-    "prior variance of full matrices (10)": ("PRIOR", ("kalman",), 3.0, 30.0),
-    "drift of the pooled matrix (0.05)": ("POOLED_DRIFT", ("dense",), 0.01, 0.2),
-    "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("dense",), 1e-6, 1e-4),
+    "prior variance of full matrices (10)": ("PRIOR", (FULL_MATRIX,), 3.0, 30.0),
+    "drift of the pooled matrix (0.05)": ("POOLED_DRIFT", ("columns",), 0.01, 0.2),
+    "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("columns",), 1e-6, 1e-4),
     "clipping beyond deviations² (100)": ("OUTLIER", ("scaling",), 25.0, 400.0),
     "clipping of errors² (49)": ("ERROR_OUTLIER", ("scaling",), 16.0, 100.0),
     "rows that the noise level remembers (300)": ("NOISE_ROWS", ("scaling",), 100.0, 1000.0),

@@ -180,6 +180,16 @@ def test_low_rank_filters_are_saved_explained_and_forgotten(kind: type[Any], tmp
         np.testing.assert_array_equal(learner.experts_coef(last), before)
 
 
+def test_rows_of_few_and_of_many_features_are_answered_together() -> None:
+    """Of which nothing is learned, so that each is answered as if it came next."""
+    rng = np.random.default_rng(6)
+    X, wide = rng.normal(size=(60, 300)), np.arange(60) % 3 == 1
+    X[:, 250:][~wide] = 0.0
+    learner = HedgedSharing().partial_fit(X[~wide], X[~wide, 0] > 0.0, np.zeros(40, np.int64))
+    alone = [learner.decision_function(X[i : i + 1], [0])[0] for i in range(60)]
+    np.testing.assert_array_equal(learner.decision_function(X, np.zeros(60, np.int64)), alone)
+
+
 def test_equals_the_twin_on_a_stream_that_is_long_and_rough() -> None:
     """The bins' samples are full, task effects have swept several times, and the scale has settled."""
     stream = roughened(draw(8, n_rows=2_000, d=5, K=6, scale=3.0))

@@ -33,8 +33,8 @@ from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.core_around import CoreAround, with_room, without_task
 from shoal.model.parameters import from_keywords, non_negative, read, strictly_between
+from shoal.online.common.logistic import within
 from shoal.online.hedged_sharing.learner import HedgedSharingRegressor
-from shoal.online.hedged_sharing.mixing import within
 from shoal.wrappers.inner import AroundAnyLearner, inner_core, of_labels, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass, OneAgainstRest

@@ -37,8 +37,8 @@ from shoal.model.explanations import Parts, SimilarTask, bare, between, decision
 from shoal.model.groups import Groups
 from shoal.model.growth import stepping_aside
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
+from shoal.online.common.logistic import sigmoid, within
 from shoal.online.hedged_sharing.learner import HedgedSharing
-from shoal.online.hedged_sharing.mixing import sigmoid, within
 from shoal.wrappers.inner import AroundAnyLearner, Mixed, mean_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass

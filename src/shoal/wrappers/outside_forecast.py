@@ -39,8 +39,8 @@ from shoal.model.core import CoreLike
 from shoal.model.core_around import CoreAround, with_room, without_task
 from shoal.model.explanations import Parts, bare, decisions_of
 from shoal.model.parameters import from_keywords
+from shoal.online.common.logistic import sigmoid, within
 from shoal.online.hedged_sharing.learner import HedgedSharing
-from shoal.online.hedged_sharing.mixing import sigmoid, within
 from shoal.wrappers.conformal import Conformal
 from shoal.wrappers.inner import Mixed, mean_core, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery

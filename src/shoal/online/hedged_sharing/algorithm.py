@@ -30,7 +30,8 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.dense import N_OUT, DenseSettings, answered, asleep, learned, sleeps
+from shoal.online.hedged_sharing.columns import N_OUT, DenseSettings
+from shoal.online.hedged_sharing.dense import answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -42,7 +43,6 @@ from shoal.online.hedged_sharing.experts import (
     NARROW,
     NEVER,
 )
-from shoal.online.hedged_sharing.kalman import FEW_FULL, MOST_FULL
 from shoal.online.hedged_sharing.linear import WIDTH, G, H
 from shoal.online.hedged_sharing.row import (
     N_CROSSED,
@@ -66,6 +66,7 @@ from shoal.online.hedged_sharing.row import (
     waiting_row,
 )
 from shoal.online.hedged_sharing.state import Mixed, State, mixed
+from shoal.online.kalman_filters.full_matrix import FEW_FULL, MOST_FULL
 from shoal.parallel import pipeline
 from shoal.parallel.cores import add_seconds, n_threads
 from shoal.parallel.pipeline import Part

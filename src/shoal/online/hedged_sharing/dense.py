@@ -1,25 +1,21 @@
 """Groups of experts on dense rows, which need no other expert's answer, while few features have come.
 
 Each group is a room of its own, with its state, twin and page: tasks' levels and mixed effects are public learners
-(`task_levels`, `mixed_effects`), boosted trees and full matrices serve here alone (`boosted_trees`, `kalman`). A group
-answers a row by margins, NaN while it sleeps, and learns the row from its own forecasts. So a piece of a chunk is read
-first (`read_rows`, with full matrices), then each group goes through all of its rows by itself, before the other
-experts and the mixings see the piece.
+(`task_levels`, `mixed_effects`), boosted trees and Kalman filters serve here alone (`boosted_trees`,
+`kalman_filters`). A group answers a row by margins, NaN while it sleeps, and learns the row from its own forecasts. So
+a piece of a chunk is read first (`read_rows`, with full matrices), then each group goes through all of its rows by
+itself, before the other experts and the mixings see the piece.
 
-Where more features have come than full matrices have room for, rows of nine entries in ten that are there go on to
-`low_rank`, from the tenth row on; before it all groups wait, and on other rows they sleep for good. That depends on
-counts alone, of features, columns, entries and rows.
-
-A feature has the column that `kalman` gives it. Full matrices, levels and effects see the scaled row, trees the values
-as they came. Levels are there twice for real targets: `levels-log` learns log y while all targets have been positive,
-and answers exp(min(f + v/2, largest log y + 0.7)), v the mean squared error of f, each at most 9 times the mean before.
+`columns` says how rows become columns, and what goes on where many features have come. Levels are there twice for real
+targets: `levels-log` learns log y while all targets have been positive, and answers exp(min(f + v/2, largest log y +
+0.7)), v the mean squared error of f, each at most 9 times the mean before.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,79 +24,63 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
 from shoal.engine.handles import Handle, whole
 from shoal.engine.rounds import Rounds, cut
-from shoal.engine.rows import feature_at, padded, row_bounds, weight_of
+from shoal.engine.rows import weight_of
 from shoal.engine.rows import whole_turns as whole_lanes
 from shoal.online import boosted_trees
-from shoal.online.boosted_trees import FIRST_COLUMN, LANES, STAGES, Effort
+from shoal.online.boosted_trees import FIRST_COLUMN, LANES
 from shoal.online.common.dense import whole_turns
-from shoal.online.hedged_sharing import kalman, low_rank
+from shoal.online.hedged_sharing.columns import (
+    ASLEEP,
+    EFFECTS,
+    FILTERS,
+    FORESTS,
+    IMPLICIT,
+    IMPLICIT_TOO,
+    LEVELS,
+    LOG_LEVELS,
+    MATRICES,
+    MOST_EFFECTS,
+    MOST_TREES,
+    N_MARGINS,
+    SIDE,
+    TREES,
+    Columns,
+    DenseSettings,
+    Held,
+    Reading,
+    Rows,
+    features_with,
+    groups_for,
+    learn,
+    new_columns,
+    new_rows,
+    phase_of,
+    read,
+    run_wide,
+)
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
-    DECIDING,
     FEATURES,
-    FEW_FEATURES,
-    INDEPENDENT,
-    OWN_PART,
     SEEN_ENTRIES,
     SEEN_ROWS,
-    SHARED_PART,
-    is_narrow,
-    learn_seen,
-    new_features,
-    parts_of,
 )
-from shoal.online.hedged_sharing.kalman import OWN_DRIFT, PLACES, POOLED_DRIFT, SIDES, SLOTS, Full, FullRow
-from shoal.online.hedged_sharing.low_rank import MOST_WIDE, WAIT, LowRank, is_dense
-from shoal.online.hedged_sharing.mixing import LIMIT, within
 from shoal.online.hedged_sharing.scaling import (
-    COUNT,
-    LARGEST,
-    MEAN,
     N_TARGETS,
-    Scale,
     ScaledRow,
-    learn_scale,
-    learn_target,
     new_scale,
-    scaled_row,
 )
+from shoal.online.kalman_filters import full_matrix, low_rank
+from shoal.online.kalman_filters.full_matrix import PLACES, SIDES, SLOTS, FullRow
+from shoal.online.kalman_filters.low_rank import MOST_WIDE, WAIT
 from shoal.online.mixed_effects import effects as mixed_effects
 from shoal.online.mixed_effects.effects import Effects
 from shoal.online.task_levels import levels as task_levels
 from shoal.online.task_levels.levels import Levels
 
-# Positions of margins.
-LEVELS, LOG_LEVELS, FULL_POOLED, FULL_OWN, EFFECTS, IMPLICIT, TREES = range(7)
-N_MARGINS = TREES + len(STAGES)
-IS_WIDE, N_OUT = N_MARGINS, N_MARGINS + 1  # behind them: a number while low-rank filters are in use
-MOST_EFFECTS, MOST_IMPLICIT, MOST_TREES = 63, 31, 119  # features of levels and effects, of implicit ones, of trees
-SIDE = whole_turns(1 + MOST_EFFECTS)
 SHARE_OF_MEMORY = 0.25  # of what full matrices may take, for each of the effects
 LOG_ROWS, LOG_NOISE, LARGEST_LOG, BROKEN = range(4)  # positions in `logs`; the last: whether a target was not positive
 ABOVE = 0.7  # the largest log y, answers may be
 LOG_MEMORY, LOG_OUTLIER, LOG_FEW = 2000.0, 9.0, 5.0  # rows of the mean squared error; times it; rows before it counts
-
-
-class DenseSettings(NamedTuple):
-    """The settings of the groups."""
-
-    regression: bool
-    sharing: int
-    memory: float  # bytes, of full matrices
-    most: int  # features, beyond which all groups sleep, or all but low-rank filters
-    wide: bool  # whether there are these
-    filters: float  # squares of columns that levels and effects may go through, one a row; then they sleep
-    trees: Effort
-
-
-class Columns(NamedTuple):
-    """How rows become columns, and full matrices."""
-
-    full: Full
-    low: LowRank
-    scale: Scale  # of rows, as the other experts have it
-    targets: FloatArray  # (9,) as theirs
-    seen: IntArray  # (3,) as theirs
 
 
 class Dense(NamedTuple):
@@ -113,9 +93,6 @@ class Dense(NamedTuple):
     effects: Effects
     implicit: Effects
     trees: boosted_trees.State
-
-
-Held: TypeAlias = Handle[Any]  # of a state that has them as `dense`
 
 
 class PackedDense(NamedTuple):
@@ -137,51 +114,6 @@ class Room(NamedTuple):
     new_effects: int  # tasks
     rows: int  # of trees
     values: int
-
-
-class Rows(NamedTuple):
-    """A piece of a chunk by columns."""
-
-    x: FloatArray  # (rows, SIDE) scaled, the constant first
-    raw: FloatArray  # (rows, MOST_TREES) as they came, a column less
-    columns: IntArray  # (rows,) in use, with those of the row
-    groups: IntArray  # (rows,) that are awake
-    target: FloatArray  # (rows,) 0 or 1, or the real target, clipped
-    mean: FloatArray  # (rows,) of real targets before the row
-    h: FloatArray  # (rows,) how often it counts
-
-
-def new_rows(n: int) -> Rows:
-    """Room for n rows."""
-    reals, ints = np.zeros((3, n)), np.zeros((2, n), np.int64)
-    return Rows(np.zeros((n, SIDE)), np.zeros((n, MOST_TREES)), ints[0], ints[1], reals[0], reals[1], reals[2])
-
-
-FILTERS, IMPLICIT_TOO, FORESTS = 1, 2, 4  # groups that a row is for, by bits: levels and effects, the implicit, trees
-
-
-@kernel(entry="too")
-def groups_for(features: int, rows: int, settings: DenseSettings) -> int:
-    """Groups beside full matrices, given the numbers of features and rows so far."""
-    if features > settings.most:
-        return 0
-    found = 0
-    shares = settings.sharing not in (ALL_POOLED, INDEPENDENT)
-    if shares and features <= MOST_EFFECTS and rows * float(1 + features) ** 2 <= settings.filters:
-        found |= FILTERS
-        if features <= MOST_IMPLICIT and not settings.regression:
-            found |= IMPLICIT_TOO
-    if settings.sharing != INDEPENDENT and settings.trees.once >= 0.0 and features <= MOST_TREES:
-        found |= FORESTS
-    return found
-
-
-class Reading(NamedTuple):
-    """Scratch of one row."""
-
-    row: ScaledRow
-    full: FullRow
-    low: low_rank.FilterWork
 
 
 class GroupWork(NamedTuple):
@@ -222,7 +154,7 @@ def run_groups(
     rounds: Rounds, settings: DenseSettings, state: Held, rows: Rows, margins: FloatArray, begin: int, learns: bool,
     work: GroupWork,
 ) -> int:  # fmt: skip
-    """Answer rows from `begin` on, and learn them; return the one before which room ended."""
+    """Answer rows from `begin` on, and learn them; return the first without room, or of too many features."""
     dense = whole(state.dense)
     end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
     run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
@@ -235,13 +167,11 @@ def read_rows(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
     reading: Reading,
 ) -> int:  # fmt: skip
-    """Read rows from `begin` on and learn them here; return the first row for which there was no room."""
+    """Read rows from `begin` on and learn them here; return the first row that is wide or has no room."""
     columns, room, new_effects = dense.columns, room_of(settings, dense), 0
     for row in range(begin, len(margins)):
-        if phase_now(columns, settings) == ASLEEP:  # for good
-            margins[row:] = np.nan
-            rows.groups[row:] = 0
-            break
+        if not learns and features_with(rounds, row, columns) > settings.most:
+            return row
         if learns:
             new_effects += int(dense.effects.slot[rounds.task[row]] == 0)
             if not has_room(rounds, row, row + 1 - begin, new_effects, settings, columns, room):
@@ -251,110 +181,6 @@ def read_rows(
         if h > 0.0:
             learn(rounds, row, n, h, settings, columns, rows, reading, margins[row])
     return len(margins)
-
-
-@kernel(alone=False)
-def read(
-    rounds: Rounds,
-    row: int,
-    settings: DenseSettings,
-    columns: Columns,
-    rows: Rows,
-    reading: Reading,
-    margins: FloatArray,
-) -> int:
-    """Scale a row, fill the margins of full matrices and the inputs of other groups; return its entries."""
-    for i in range(len(margins)):
-        margins[i] = np.nan
-    rows.groups[row], rows.h[row] = 0, 0.0
-    narrow = is_narrow(1, 0, columns.seen)
-    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
-    new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
-    phase = phase_with(n, new, reading.row.feature, columns, settings)
-    if phase == LOW_RANK:
-        low_rank_margins(n, rounds.task[row], settings, columns, reading, margins)
-    if phase != MATRICES:
-        return n
-    features = columns.seen[FEATURES] + new
-    full, task, parts = columns.full, rounds.task[row], parts_of(settings.sharing)
-    kalman.full_row(n, reading.row.x, reading.row.feature, full, reading.full)
-    if parts & SHARED_PART:
-        margins[FULL_POOLED] = kalman.full_margin(n, reading.full, full.pooled)
-    if parts & OWN_PART:
-        slot = full.slot[task] if task >= 0 else 0
-        most = settings.memory // kalman.matrix_bytes(full.pooled.shape[1], full.pooled.itemsize)
-        if slot > 0:
-            margins[FULL_OWN] = kalman.full_margin(n, reading.full, full.own[slot - 1])
-        elif full.counters[SLOTS] < most:
-            margins[FULL_OWN] = 0.0
-    rows.groups[row], rows.mean[row] = groups_for(features, columns.seen[SEEN_ROWS], settings), columns.targets[MEAN]
-    rows.columns[row] = full.counters[PLACES]
-    _fill(rounds, row, n, full, rows, reading)
-    return n
-
-
-@kernel(alone=False)
-def _fill(rounds: Rounds, row: int, n: int, full: Full, rows: Rows, reading: Reading) -> None:
-    """The row by columns; a feature without one is left out."""
-    if rows.groups[row] & FILTERS:
-        x = rows.x[row]
-        for j in range(len(x)):
-            x[j] = 0.0
-        for i in range(n):
-            x[reading.full.place[i]] += reading.full.x[i]  # 0 of a feature without a column
-    if rows.groups[row] & FORESTS:
-        raw = rows.raw[row]
-        for j in range(full.counters[PLACES] - 1):
-            raw[j] = 0.0
-        first, last = row_bounds(rounds, row)
-        for p in range(first, last):
-            column = full.place[p - first if rounds.width > 0 else rounds.indices[p]]
-            if column > 0 and rounds.values[p] != 0.0:  # -0.0 is 0
-                raw[column - 1] = rounds.values[p]
-
-
-@kernel(alone=False)
-def learn(
-    rounds: Rounds,
-    row: int,
-    n: int,
-    h: float,
-    settings: DenseSettings,
-    columns: Columns,
-    rows: Rows,
-    reading: Reading,
-    margins: FloatArray,
-) -> None:
-    """Learn a row of n entries that was read: its scale and its targets', and full matrices."""
-    regression, y, task, full = settings.regression, rounds.y[row], rounds.task[row], columns.full
-    limit, off = LIMIT, 0.5 * (y + 1.0)
-    rows.h[row], rows.target[row] = h, off
-    if regression:
-        limit, before = 2.0 * columns.targets[LARGEST], columns.targets[MEAN] if columns.targets[COUNT] > 0.0 else y
-        off = learn_target(y, h, columns.targets)
-        rows.target[row] = before + off  # clipped
-    new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
-    phase = phase_with(n, new, reading.row.feature, columns, settings)
-    if phase in (WAITING, LOW_RANK):
-        give_columns(n, reading.row.feature, full)
-    if phase == LOW_RANK:
-        learn_low_rank(n, task, off, h, limit, settings, columns, reading, margins)
-    if phase == MATRICES:
-        kalman.give_places(n, reading.row.x, reading.row.feature, full, reading.full)
-        used = rows.columns[row] = full.counters[PLACES]
-        if not math.isnan(margins[FULL_POOLED]):
-            m = within(limit, margins[FULL_POOLED])
-            kalman.kalman_step(n, reading.full, m, off, h, POOLED_DRIFT, used, regression, full.pooled)
-        if not math.isnan(margins[FULL_OWN]):
-            if full.slot[task] == 0:
-                full.counters[SLOTS] += 1
-                full.slot[task] = full.counters[SLOTS]
-            m = within(limit, margins[FULL_OWN])
-            kalman.kalman_step(n, reading.full, m, off, h, OWN_DRIFT, used, regression, full.own[full.slot[task] - 1])
-        if new > 0:
-            _fill(rounds, row, n, full, rows, reading)
-    learn_scale(columns.scale, reading.row, n, h, is_narrow(1, 0, columns.seen))
-    learn_seen(n, new, columns.seen)
 
 
 # ---- groups: each answers rows begin, ..., end - 1 and learns those that count -------------------------------------
@@ -468,7 +294,7 @@ def run_trees(
 
 def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regression: bool) -> Dense:
     """Nothing learned."""
-    full, seen = kalman.new_full(n_tasks, n_features, dtype), np.zeros(3, np.int64)
+    full, seen = full_matrix.new_full(n_tasks, n_features, dtype), np.zeros(3, np.int64)
     return Dense(
         Columns(full, low_rank.new_low_rank(n_tasks, 0, dtype), new_scale(n_features), np.zeros(N_TARGETS), seen),
         task_levels.new_levels(n_tasks, 0),
@@ -478,110 +304,6 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
         mixed_effects.new_effects(0 if regression else n_tasks, 0, 0),
         boosted_trees.new_state(n_tasks),
     )
-
-
-# ---- phases: full matrices, none of them yet, low-rank filters, all asleep for good -------------------------------
-
-MATRICES, WAITING, LOW_RANK, ASLEEP = range(4)
-
-
-@kernel(entry="too")
-def phase_of(features: int, columns: int, entries: int, rows: int, most: int, wide: bool) -> int:
-    """The phase after this number of rows, entries, features and columns, the constant's not counted."""
-    if features <= most:
-        return MATRICES
-    if wide and rows < WAIT:
-        return WAITING
-    return LOW_RANK if wide and most < columns <= MOST_WIDE and is_dense(columns, entries, rows) else ASLEEP
-
-
-@kernel(alone=False)
-def phase_now(columns: Columns, settings: DenseSettings) -> int:
-    """The phase so far."""
-    seen, used = columns.seen, columns.full.counters[PLACES]
-    return phase_of(seen[FEATURES], used - 1, seen[SEEN_ENTRIES], seen[SEEN_ROWS], settings.most, settings.wide)
-
-
-@kernel(alone=False)
-def phase_with(n: int, new: int, feature: IntArray, columns: Columns, settings: DenseSettings) -> int:
-    """The same with a row of n entries, the constant included, of which `new` are of new features."""
-    seen, place, used = columns.seen, columns.full.place, columns.full.counters[PLACES]
-    if seen[FEATURES] + new <= settings.most:
-        return MATRICES
-    for i in range(1, n):
-        used += int(place[feature[i] - 1] == 0)
-    entries = seen[SEEN_ENTRIES] + (n - 1 if seen[SEEN_ROWS] < DECIDING else 0)
-    features, rows = seen[FEATURES] + new, seen[SEEN_ROWS] + 1
-    return phase_of(features, used - 1, entries, rows, settings.most, settings.wide)
-
-
-@kernel(alone=False)
-def give_columns(n: int, feature: IntArray, full: Full) -> None:
-    """Columns for features that have none, up to one more than low-rank filters take."""
-    for i in range(1, n):
-        if full.place[feature[i] - 1] == 0 and full.counters[PLACES] <= MOST_WIDE + 1:
-            full.place[feature[i] - 1] = full.counters[PLACES]
-            full.counters[PLACES] += 1
-
-
-@kernel(inline=False, alone=False)
-def low_rank_margins(
-    n: int, task: int, settings: DenseSettings, columns: Columns, reading: Reading, margins: FloatArray
-) -> None:
-    """Fill the margins of full matrices by those of low-rank filters."""
-    low, full, parts = columns.low, columns.full, parts_of(settings.sharing)
-    width = padded(full.counters[PLACES])
-    side = min(width, low.pooled.shape[1])  # 0 before the first row that they learn
-    low_rank.dense_row(n, reading.row.x, reading.row.feature, full.place, width, reading.low.x)
-    margins[IS_WIDE] = 1.0
-    if parts & SHARED_PART:
-        margins[FULL_POOLED] = low_rank.low_rank_margin(side, reading.low.x, low.pooled)
-    if parts & OWN_PART:
-        slot = low.slot[task] if task >= 0 else 0
-        if slot > 0:
-            margins[FULL_OWN] = low_rank.low_rank_margin(side, reading.low.x, low.own[slot - 1])
-        elif low.counters[0] < settings.memory // low_rank.filter_bytes(width, low.pooled.itemsize):
-            margins[FULL_OWN] = 0.0
-
-
-@kernel(inline=False, alone=False)
-def learn_low_rank(
-    n: int, task: int, target: float, h: float, limit: float, settings: DenseSettings, columns: Columns,
-    reading: Reading, margins: FloatArray,
-) -> None:  # fmt: skip
-    """Learn a row of n entries, whose features have columns."""
-    low, full, regression = columns.low, columns.full, settings.regression
-    width = padded(full.counters[PLACES])
-    low_rank.dense_row(n, reading.row.x, reading.row.feature, full.place, width, reading.low.x)
-    if not math.isnan(margins[FULL_POOLED]):
-        m = within(limit, margins[FULL_POOLED])
-        low_rank.low_rank_step(width, m, target, h, POOLED_DRIFT, regression, low.pooled, low.used[:1], reading.low)
-    most = settings.memory // low_rank.filter_bytes(width, low.pooled.itemsize)
-    if low.slot[task] == 0 and not math.isnan(margins[FULL_OWN]) and low.counters[0] < most:
-        low.counters[0] += 1
-        low.slot[task] = low.counters[0]
-    if low.slot[task] > 0 and not math.isnan(margins[FULL_OWN]):
-        m, at = within(limit, margins[FULL_OWN]), low.slot[task]
-        low_rank.low_rank_step(
-            width, m, target, h, OWN_DRIFT, regression, low.own[at - 1], low.used[at : at + 1], reading.low
-        )
-
-
-@kernel(alone=False)
-def low_rank_has_room(rounds: Rounds, row: int, settings: DenseSettings, columns: Columns) -> bool:
-    """Whether a row fits that is not for full matrices."""
-    seen, low, (first, last) = columns.seen, columns.low, row_bounds(rounds, row)
-    entries, rows = seen[SEEN_ENTRIES], seen[SEEN_ROWS] + 1
-    if seen[SEEN_ROWS] < DECIDING:
-        for p in range(first, last):
-            entries += int(rounds.values[p] != 0.0)
-    used = columns.full.counters[PLACES] + _new_columns(rounds, row, columns.full)
-    if phase_of(settings.most + 1, used - 1, entries, rows, settings.most, settings.wide) != LOW_RANK:
-        return True
-    most = np.int64(settings.memory // low_rank.filter_bytes(padded(used), low.pooled.itemsize))
-    slots = min(low.counters[0] + int(low.slot[rounds.task[row]] == 0), most)
-    has_slot = settings.sharing == ALL_POOLED or slots <= len(low.own)
-    return used <= low.pooled.shape[1] and low.counters[0] <= most and has_slot
 
 
 rows_left = kernel(alone=False)(boosted_trees.rows_left)
@@ -604,9 +326,9 @@ def has_room(
     """Whether a row fits, when with it the groups have n rows to learn and this number of new effects."""
     full, features, task = columns.full, features_with(rounds, row, columns), rounds.task[row]
     if features > settings.most:
-        return low_rank_has_room(rounds, row, settings, columns)
-    side, used = full.pooled.shape[1], full.counters[PLACES] + _new_columns(rounds, row, full)
-    most = np.int64(settings.memory // kalman.matrix_bytes(side, full.pooled.itemsize))
+        return False
+    side, used = full.pooled.shape[1], full.counters[PLACES] + new_columns(rounds, row, full)
+    most = np.int64(settings.memory // full_matrix.matrix_bytes(side, full.pooled.itemsize))
     slots = min(full.counters[SLOTS] + int(full.slot[task] == 0), most)
     if min(used, settings.most + 1) > side or (settings.sharing != ALL_POOLED and slots > len(full.own)):
         return False
@@ -614,28 +336,6 @@ def has_room(
     if groups & FILTERS and (min(used, 1 + MOST_EFFECTS) > room.columns or new_effects > room.new_effects):
         return False
     return groups & FORESTS == 0 or (n <= room.rows and min(used - 1, MOST_TREES) <= room.values)
-
-
-@kernel(entry="too")
-def features_with(rounds: Rounds, row: int, columns: Columns) -> int:
-    """Features that have come with a row; how many matters only up to FEW_FEATURES."""
-    features, (begin, end) = columns.seen[FEATURES], row_bounds(rounds, row)
-    if features > FEW_FEATURES:
-        return int(features)
-    for p in range(begin, end):
-        j = p - begin if rounds.width > 0 else np.int64(rounds.indices[p])
-        features += int(rounds.values[p] != 0.0 and columns.scale.features[j, 1] == 0.0)
-    return int(features)
-
-
-@kernel(alone=False)
-def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
-    """Entries of a row whose feature has no column."""
-    new, (first, last) = 0, row_bounds(rounds, row)
-    for p in range(first, last):
-        has_none = full.place[feature_at(rounds, row, p)] == 0
-        new += int(has_none and (rounds.width == 0 or rounds.values[p] != 0.0))
-    return new
 
 
 def rows_for(n: int, scratch: GroupScratch) -> Handle[Rows]:
@@ -648,8 +348,12 @@ def answered(
 ) -> Handle[Rows]:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
     rows, kind = rows_for(len(margins), scratch), state.of.dense.columns.full.pooled.dtype
-    by_kind(run_groups, kind, rounds, settings, state, rows, margins, 0, False, scratch.work)
-    return rows
+    run, done = run_groups, 0
+    while True:
+        done = by_kind(run, kind, rounds, settings, state, rows, margins, done, False, scratch.work)
+        if done == len(margins):
+            return rows
+        run = run_wide if run is run_groups else run_groups
 
 
 def learned(
@@ -667,13 +371,16 @@ def learned(
             single = piece._replace(starts=np.arange(last - first + 1))
             state = learned(single, settings, state, again[first:last], again[first:last], scratch)
         return state
-    rows, done, kind = rows_for(n, scratch), 0, state.of.dense.columns.full.pooled.dtype
+    run, done, rows, kind = run_groups, 0, rows_for(n, scratch), state.of.dense.columns.full.pooled.dtype
     while True:
-        end = by_kind(run_groups, kind, rounds, settings, state, rows, margins, done, True, scratch.work)
-        if end == n:
+        done = by_kind(run, kind, rounds, settings, state, rows, margins, done, True, scratch.work)
+        if done == n:
             return state
-        dense, done = extended(cut(rounds, end, n), settings, state.dense), end
-        state = Handle(state.of._replace(dense=dense))
+        rest, dense = cut(rounds, done, n), state.of.dense
+        of_row = run_wide if features_with(rest, 0, dense.columns) > settings.most else run_groups
+        if run is of_row:
+            state = Handle(state.of._replace(dense=extended(rest, settings, dense)))
+        run = of_row
 
 
 @kernel(entry="too")
@@ -707,12 +414,12 @@ def asleep(dense: Dense, *, regression: bool) -> Dense:
 def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
-    used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
+    used = int(full.counters[PLACES]) + full_matrix.most_new(full, rounds)
     features, rows_so_far = features_with(rounds, 0, dense.columns), int(dense.columns.seen[SEEN_ROWS])
     if features > settings.most:
         return with_low_rank(rounds, used, settings, dense)
     groups = groups_for(features, rows_so_far, settings)
-    full = kalman.extended(full, rounds, settings.memory, settings.most)
+    full = full_matrix.extended(full, rounds, settings.memory, settings.most)
     dense = dense._replace(columns=dense.columns._replace(full=full))
     if groups & FILTERS:
         effects, side = dense.effects, max(len(dense.levels.mean), whole_turns(min(used, 1 + MOST_EFFECTS)))
@@ -737,13 +444,13 @@ def with_low_rank(rounds: Rounds, used: int, settings: DenseSettings, dense: Den
     full, low = dense.columns.full, dense.columns.low
     new = int(settings.sharing != ALL_POOLED and low.slot[rounds.task[0]] == 0)
     low = low_rank.extended(low, used, new, settings.memory)
-    return dense._replace(columns=dense.columns._replace(full=kalman.emptied(full), low=low))
+    return dense._replace(columns=dense.columns._replace(full=full_matrix.emptied(full), low=low))
 
 
 def forget(dense: Dense, k: int) -> None:
     """A task leaves."""
     if k < len(dense.levels.rows):
-        kalman.forget(dense.columns.full, k)
+        full_matrix.forget(dense.columns.full, k)
         low_rank.forget(dense.columns.low, k)
         mixed_effects.forget(dense.effects, k)
         boosted_trees.forget(dense.trees, k)
@@ -755,7 +462,7 @@ def pack(dense: Dense) -> PackedDense:
     """The arrays, cut to the part in use."""
     return PackedDense(
         dense.columns._replace(
-            full=kalman.pack(dense.columns.full),
+            full=full_matrix.pack(dense.columns.full),
             low=low_rank.pack(dense.columns.low, int(dense.columns.full.counters[PLACES])),
         ),
         task_levels.pack(dense.levels),
@@ -774,7 +481,7 @@ def blank(n_tasks: int, n_features: int, dtype: type[np.floating], *, regression
 
 def check(packed: PackedDense, n_tasks: int) -> None:
     """Raise ValueError unless sizes and places are in range."""
-    kalman.check(packed.columns.full)
+    full_matrix.check(packed.columns.full)
     low_rank.check(packed.columns.low, int(packed.columns.full.counters[PLACES]))
     task_levels.check(packed.levels)
     task_levels.check(packed.log_levels)
@@ -788,7 +495,7 @@ def check(packed: PackedDense, n_tasks: int) -> None:
 def unpack(packed: PackedDense) -> Dense:
     """The inverse of `pack`."""
     return Dense(
-        packed.columns._replace(full=kalman.unpack(packed.columns.full), low=low_rank.unpack(packed.columns.low)),
+        packed.columns._replace(full=full_matrix.unpack(packed.columns.full), low=low_rank.unpack(packed.columns.low)),
         task_levels.unpack(packed.levels),
         task_levels.unpack(packed.log_levels),
         packed.logs,

@@ -29,33 +29,29 @@ from shoal.model.explanations import Item, Parts
 from shoal.online import boosted_trees
 from shoal.online.boosted_trees import STAGES
 from shoal.online.boosted_trees.forest import FIRST_COLUMN
+from shoal.online.common.logistic import LIMIT
 from shoal.online.common.standardized_targets import CENTER, UNIT
-from shoal.online.hedged_sharing import crossing, linear, low_rank
+from shoal.online.hedged_sharing import crossing, linear
 from shoal.online.hedged_sharing.algorithm import decide
-from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
-from shoal.online.hedged_sharing.dense import (
-    ABOVE,
+from shoal.online.hedged_sharing.columns import (
     EFFECTS,
     FILTERS,
     FULL_OWN,
     FULL_POOLED,
     IMPLICIT,
     IMPLICIT_TOO,
-    LARGEST_LOG,
     LEVELS,
     LOG_LEVELS,
-    LOG_NOISE,
     LOW_RANK,
     MATRICES,
     MOST_TREES,
     N_MARGINS,
     N_OUT,
     TREES,
-    answered,
     groups_for,
-    is_in,
-    sleeps,
 )
+from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
+from shoal.online.hedged_sharing.dense import ABOVE, LARGEST_LOG, LOG_NOISE, answered, is_in, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -78,7 +74,7 @@ from shoal.online.hedged_sharing.experts import (
     taking_part,
 )
 from shoal.online.hedged_sharing.linear import Plan
-from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
+from shoal.online.hedged_sharing.mixing import doubt, doubted
 from shoal.online.hedged_sharing.row import (
     N_CROSSED,
     NEAR,
@@ -108,6 +104,7 @@ from shoal.online.hedged_sharing.scaling import (
     noise,
 )
 from shoal.online.hedged_sharing.state import State
+from shoal.online.kalman_filters.low_rank import WEIGHTS
 from shoal.online.mixed_effects import effects as mixed_effects
 from shoal.online.mixed_effects.effects import Effects
 from shoal.online.task_levels import levels as task_levels
@@ -169,9 +166,9 @@ def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray)
     places = np.where(slots > 0, full.place[slots - 1], 0)
     has_column = (slots == 0) | (places > 0)
     if is_in(state.dense, settings.dense, LOW_RANK):
-        shared[FULL_POOLED] = low.pooled[low_rank.WEIGHTS, places] * has_column
+        shared[FULL_POOLED] = low.pooled[WEIGHTS, places] * has_column
         if task >= 0 and low.slot[task] > 0:
-            own[FULL_OWN] = low.own[low.slot[task] - 1, low_rank.WEIGHTS, places] * has_column
+            own[FULL_OWN] = low.own[low.slot[task] - 1, WEIGHTS, places] * has_column
     if not is_in(state.dense, settings.dense, MATRICES):
         return Weights(shared, own)
     shared[FULL_POOLED] = full.pooled[side, places] * has_column

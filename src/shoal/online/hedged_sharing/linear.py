@@ -16,6 +16,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import STAYS, Moves, Products, prefetch, record_moves, record_products
 from shoal.engine.rows import padded
+from shoal.online.common.logistic import slope
 from shoal.online.hedged_sharing.experts import (
     ADAGRAD,
     CONSTANT,
@@ -31,7 +32,6 @@ from shoal.online.hedged_sharing.experts import (
     Expert,
     X,
 )
-from shoal.online.hedged_sharing.mixing import slope
 from shoal.online.hedged_sharing.scaling import ScaledRow
 
 H, G, HF = range(3)  # sums of a record, counted from its end

@@ -12,6 +12,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
+from shoal.online.common.logistic import LIMIT, weighted_slope, within
 from shoal.online.hedged_sharing.experts import FEW, N_INPUTS, N_LOGITS
 
 TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
@@ -24,19 +25,13 @@ DRIFTS = (1e-3, 1e-4)
 N_STACKS, N_ANSWERS = 2, 3
 TRUSTS = (0.45, 0.45, 0.1)  # of the third mixing, before the first row: a slow mixture is slow to see what is rare
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
-LIMIT = 15.0  # logits are kept within +-15
 ROUNDING = 1e-9
 ROWS, SURPRISES = range(2)  # positions in `surprises`
 
 
 @kernel(alone=False)
-def sigmoid(logit: float) -> float:
-    return 1.0 / (1.0 + math.exp(-logit))
-
-
-@kernel(alone=False)
 def sigmoids(logits: FloatArray, few: bool, out: FloatArray) -> None:
-    """The same of all or of the first FEW: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
+    """Sigmoids of all or of the first FEW: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
     for i in range(FEW if few else len(logits)):
         t = logits[i] * (-1.0 / 64.0)
         power = 1.0
@@ -47,37 +42,6 @@ def sigmoids(logits: FloatArray, few: bool, out: FloatArray) -> None:
         out[i] = 1.0 / (1.0 + power)
 
 
-@kernel(sums="exact", alone=False)
-def times(h: float, value: float) -> float:
-    """h value, in no other order than this: once is the value to the bit."""
-    return h * value
-
-
-@kernel(inline=False, alone=False)
-def weighted_slope(logit: float, y: float, tau: float, undivided: bool, h: float) -> float:
-    """The move of a logit by a label that counts h times, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
-
-    The parts h_i = 1, 1, 2, 4, ... of h come one after the other, p_i after those before: a sure mistake has hardly
-    any curvature, so that one step for all of h would shoot over by up to h steps.
-    """
-    done = total = 0.0
-    while done < h:
-        part, p = min(max(done, 1.0), h - done), sigmoid(logit + tau * total)
-        total += part * (y - p) / (1.0 + (0.0 if undivided else tau * part * p * (1.0 - p)))
-        done += part
-    return total
-
-
-@kernel(alone=False)
-def slope(m: float, p: float, y: float, tau: float, undivided: bool, h: float, regression: bool) -> float:
-    """h e/(1 + tau h c) of a margin m, or of its probability p: divided, the step cannot overshoot."""
-    if regression:
-        return h * (y - m) / (1.0 + h * tau)
-    if h != 1.0:
-        return weighted_slope(m, y, tau, undivided, h)
-    return (y - p) / (1.0 + (0.0 if undivided else tau * p * (1.0 - p)))
-
-
 @kernel(inline=False, alone=False)
 def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: float) -> None:
     """Likelihoods of h times the same, up to a factor: the best of an expert with a weight becomes 1."""
@@ -86,11 +50,6 @@ def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: f
         best = max(best, likelihood[e] if awake[e] * weights[e] > 0.0 else 0.0)
     for e in range(len(awake)):
         likelihood[e] = (min(likelihood[e] / best, 1.0) if best > 0.0 else 1.0) ** h
-
-
-@kernel(alone=False)
-def within(limit: float, value: float) -> float:
-    return min(limit, max(-limit, value))
 
 
 @kernel(entry="too")

@@ -21,7 +21,9 @@ from shoal.engine.handles import Handle
 from shoal.engine.rounds import Rounds, n_numbers
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found, add_all, find_all
+from shoal.online.common.logistic import LIMIT, sigmoid, times, within
 from shoal.online.hedged_sharing import crossing, dense, linear
+from shoal.online.hedged_sharing.columns import IS_WIDE, N_MARGINS, N_OUT, DenseSettings
 from shoal.online.hedged_sharing.crossing import (
     CrossedRow,
     crossed_margins,
@@ -30,7 +32,6 @@ from shoal.online.hedged_sharing.crossing import (
     most_entries,
     step_crossed,
 )
-from shoal.online.hedged_sharing.dense import IS_WIDE, N_MARGINS, N_OUT, DenseSettings
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -62,7 +63,6 @@ from shoal.online.hedged_sharing.linear import Forecasts, Lanes, Row, new_lanes,
 from shoal.online.hedged_sharing.mixing import (
     DRIFTS,
     LEAST_DRIFT,
-    LIMIT,
     LOGITS_TURN,
     N_ANSWERS,
     N_STACKS,
@@ -82,11 +82,8 @@ from shoal.online.hedged_sharing.mixing import (
     mixture,
     newton_step,
     sharpen,
-    sigmoid,
     sigmoids,
-    times,
     with_doubt,
-    within,
 )
 from shoal.online.hedged_sharing.scaling import (
     ERROR_ROWS,

@@ -27,7 +27,7 @@ from shoal.engine.axes import FEATURE, OTHER
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded
-from shoal.online.hedged_sharing.mixing import times, within
+from shoal.online.common.logistic import times, within
 
 CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one

@@ -27,6 +27,7 @@ from shoal.engine.axes import OTHER, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.model.state import copy_block
 from shoal.online.common.dense import add_outer, add_to, inner, product, turns, whole_turns
+from shoal.online.common.logistic import sigmoid
 from shoal.online.common.standardized_targets import UNIT, clipped, from_units, in_units, learn_scale, new_scale
 from shoal.online.mixed_effects.effects import LEAST_NOISE, PRIOR
 
@@ -190,11 +191,6 @@ def learn_label(y: float, h: float, pooled: float, state: Levels, scratch: Scrat
         score[g] -= h * (math.log1p(rare) + (abs(f) if (f > 0.0) != (y > 0.5) else 0.0))
         b[g] += h * gain * (y - p)
         v[g] = gain / LOGIT
-
-
-@kernel(alone=False)
-def sigmoid(logit: float) -> float:
-    return 1.0 / (1.0 + math.exp(-logit))
 
 
 @kernel(alone=False)

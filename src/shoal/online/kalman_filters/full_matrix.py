@@ -20,14 +20,12 @@ from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.online.hedged_sharing.experts import FULL
-from shoal.online.hedged_sharing.mixing import sigmoid, slope
+from shoal.online.common.logistic import sigmoid, slope
 
 SIDES = (16, 32, 48, 64, 96, 128, 192, 256)  # of the matrices, as features come
 FEW_FULL, MOST_FULL = 31, SIDES[-1] - 1  # features, without and with interactions; and the constant
 PRIOR = 10.0
 FLOOR = 1e-3  # of the curvature
-POOLED_DRIFT, OWN_DRIFT = FULL[0].a, FULL[1].a
 PLACES, SLOTS = 0, 1  # positions in `counters`
 
 

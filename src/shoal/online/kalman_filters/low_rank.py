@@ -1,7 +1,7 @@
 """Kalman filters on wide dense rows, such as embeddings, whose matrix P is diagonal plus rank: O(d m) a row.
 
-The filters of `kalman`, one for all tasks and one for each, go on so where more features have come than full matrices
-have room for, and nearly every entry of a row is there. P is kept as
+The filters of `full_matrix`, one for all tasks and one for each, go on so where more features have come than full
+matrices have room for, and nearly every entry of a row is there. P is kept as
 
     P = diag(D) - B'B,    D = 10, no rows in B at the start
 
@@ -36,8 +36,7 @@ from shoal.engine.axes import LATER, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rows import whole_turns
 from shoal.online.common.jacobi import diagonalise
-from shoal.online.hedged_sharing.experts import DECIDING
-from shoal.online.hedged_sharing.kalman import PRIOR, gain
+from shoal.online.kalman_filters.full_matrix import PRIOR, gain
 
 RANK = 8  # m
 MOST_WIDE = 4096  # features
@@ -49,7 +48,7 @@ LEAST_LEFT = (1e-12, 1e-6)  # of 1 - g, in float64 and float32, which holds no l
 
 
 class LowRank(NamedTuple):
-    """The filters; columns of features are those of `kalman.Full`."""
+    """The filters; columns of features are those of `full_matrix.Full`."""
 
     slot: Annotated[IntArray, TASK, LATER]  # 1 + the task's filter in `own`, or 0
     pooled: Annotated[FloatArray, ROW, ROW, LATER]  # (2 + 2 m, side)
@@ -74,8 +73,8 @@ class FilterWork(NamedTuple):
 
 @kernel(entry="too")
 def is_dense(columns: int, entries: int, rows: int) -> bool:
-    """Whether nine tenths of the entries of a stream's first rows are there; `columns` without the constant's."""
-    return entries >= LEAST_DENSITY * columns * min(rows, DECIDING)
+    """Whether nine tenths of the entries of these rows are there; `columns` without the constant's."""
+    return entries >= LEAST_DENSITY * columns * rows
 
 
 @kernel(entry="too")
