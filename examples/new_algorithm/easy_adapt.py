@@ -35,7 +35,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True)
+@kernel
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<g + u_k, x>; an unseen task has u_k = 0."""
     f, k = dot(rounds, row, state.shared), rounds.task[row]

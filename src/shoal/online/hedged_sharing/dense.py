@@ -396,10 +396,11 @@ def sleeps(dense: Dense | PackedDense, settings: DenseSettings) -> bool:
 
 def is_in(dense: Dense | PackedDense, settings: DenseSettings, phase: int) -> bool:
     """Whether that is the phase; of many features most often that without columns, which takes no call to tell."""
-    seen, columns = dense.columns.seen, dense.columns.full.counters[PLACES] - 1
-    if seen[FEATURES] <= settings.most:
+    seen = dense.columns.seen
+    if seen.item(FEATURES) <= settings.most:
         return phase == MATRICES
-    if seen[SEEN_ROWS] >= WAIT and columns <= settings.most:
+    columns = dense.columns.full.counters.item(PLACES) - 1
+    if seen.item(SEEN_ROWS) >= WAIT and columns <= settings.most:
         return phase == ASLEEP
     found = phase_of(seen[FEATURES], columns, seen[SEEN_ENTRIES], seen[SEEN_ROWS], settings.most, settings.wide)
     return bool(found == phase)
