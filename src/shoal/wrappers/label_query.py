@@ -33,12 +33,11 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
 from shoal.learner import Classifier, Learner, WeightedLearner
 from shoal.model.algorithm import Size
-from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.core_around import CoreAround
 from shoal.model.explanations import UNSEEN
 from shoal.model.parameters import SEEDED, from_keywords, one_of, optional, positive, read, share
 from shoal.online.hedged_sharing.learner import HedgedSharing
-from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
 from shoal.wrappers.inner import inner_core, seen_through
 
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
@@ -328,15 +327,16 @@ class LabelQuery(WeightedLearner, Classifier):
 
     def new_core(self) -> CoreLike:
         """The query around a core of the estimator."""
-        core = QueryCore(inner_core(self._plain(), Classifier, "LabelQuery"), self.get_params(deep=False))
         estimator = self._plain()
+        inner = inner_core(estimator, Classifier, "LabelQuery")
         if isinstance(estimator, LabelQuery):
             raise ValueError("the estimator asks for labels itself; expected one that takes them all")
-        if self.rule == "variance" and not isinstance(estimator, LocalGlobalGaussian):
+        has_variance = isinstance(inner, Core) and inner.algorithm.explain.confidence is not None
+        if self.rule == "variance" and not has_variance:
             raise ValueError(
                 f"rule='variance' needs a LocalGlobalGaussian; a {type(estimator).__name__} has no variance"
             )
-        return core
+        return QueryCore(inner, self.get_params(deep=False))
 
     @property
     def simultaneous(self) -> bool:
