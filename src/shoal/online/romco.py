@@ -188,22 +188,22 @@ def updates_until_flush(n_touched: int, K: int) -> int:
 
 
 @kernel(sums="in order")
-def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: FloatArray) -> None:
+def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, scratch: FloatArray) -> None:
     """Bring a row of U and V from the epoch of its stamp to the beginning of the present one."""
     side, n = side_of(K), rows.tally[EPOCHS]
-    spare = spare[:side]
+    scratch = scratch[:side]
     while stamp < n:
-        for k in range(len(spare)):
-            spare[k] = 0.0
+        for k in range(len(scratch)):
+            scratch[k] = 0.0
         for i in range(side):
             if z[i] == 0.0:
                 continue
             line = rows.products[(stamp * side + i) * side :]  # sliced, so that no index can be negative: SIMD
-            for k in range(len(spare)):
-                spare[k] += z[i] * line[k]
+            for k in range(len(scratch)):
+                scratch[k] += z[i] * line[k]
         fade = rows.fades[stamp * side :]
-        for k in range(len(spare)):
-            z[k] = spare[k]
+        for k in range(len(scratch)):
+            z[k] = scratch[k]
             v[k] *= fade[k]
         size = 1
         while 2 * size <= stamp ^ n:  # the highest digit in which they differ is the size of stamp's block
@@ -212,34 +212,27 @@ def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: F
 
 
 @kernel
-def apply_pending(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
+def apply_pending(rows: Rows, j: int, K: int, scratch: FloatArray) -> None:
     """Apply what is pending on row j: it belongs to the present epoch then."""
     if rows.stamps[j] == UNTOUCHED:
         rows.tally[TOUCHED] += 1
     else:
-        carry(rows, rows.weights[j, COMMON], rows.weights[j, PERSONAL], rows.stamps[j], K, spare)
+        carry(rows, rows.weights[j, COMMON], rows.weights[j, PERSONAL], rows.stamps[j], K, scratch)
     rows.stamps[j] = rows.tally[EPOCHS]
 
 
-@kernel
-def apply_pending_in_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
-    """Apply what is pending on all features of an example."""
-    first, last = row_bounds(table, row)
-    for p in range(first, last):
-        j = feature_at(table, row, p)
-        if rows.stamps[j] != rows.tally[EPOCHS]:
-            apply_pending(rows, j, K, spare)
-
-
 @kernel(sums="in order")
-def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) -> float:
-    """z <- Z^T x, and <v_k, x>, over rows with nothing pending."""
+def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, scratch: FloatArray) -> float:
+    """z <- Z^T x, and <v_k, x>. Pending transforms of the row's features are applied first."""
     first, last = row_bounds(table, row)
     side, own = side_of(K), 0.0
     for i in range(side):
         z[i] = 0.0
     for p in range(first, last):
-        weights, x = rows.weights[feature_at(table, row, p)], table.values[p]
+        j, x = feature_at(table, row, p), table.values[p]
+        if rows.stamps[j] != rows.tally[EPOCHS]:
+            apply_pending(rows, j, K, scratch)
+        weights = rows.weights[j]
         for i in range(side):
             z[i] += x * weights[COMMON, i]
         own += x * weights[PERSONAL, k]
@@ -248,7 +241,7 @@ def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) 
 
 @kernel(sums="in order")
 def project_pending(
-    rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, copy: FloatArray, spare: FloatArray
+    rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, copy: FloatArray, scratch: FloatArray
 ) -> float:
     """`project` that leaves rows pending: to predict, which change nothing. k = -1 has no v."""
     first, last = row_bounds(table, row)
@@ -261,7 +254,7 @@ def project_pending(
         if 0 <= rows.stamps[j] < rows.tally[EPOCHS]:
             for i in range(side):
                 copy[COMMON, i], copy[PERSONAL, i] = weights[COMMON, i], weights[PERSONAL, i]
-            carry(rows, copy[COMMON], copy[PERSONAL], rows.stamps[j], K, spare)
+            carry(rows, copy[COMMON], copy[PERSONAL], rows.stamps[j], K, scratch)
             weights = copy
         for i in range(side):
             z[i] += x * weights[COMMON, i]
@@ -281,35 +274,35 @@ def through(rows: Rows, z: FloatArray, k: int, K: int) -> float:
 
 @kernel(sums="in order")
 def add_to_row(
-    rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, personal: float, spare: FloatArray
+    rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, personal: float, scratch: FloatArray
 ) -> None:
     """u_k += common x and v_k += personal x."""
     first, last = row_bounds(table, row)
     own = personal / rows.scales[k] if personal != 0.0 else 0.0
     side = side_of(K)
     for i in range(side):
-        spare[i] = common * rows.inverse[k, i] if i < K else 0.0
+        scratch[i] = common * rows.inverse[k, i] if i < K else 0.0
     for p in range(first, last):
         weights, x = rows.weights[feature_at(table, row, p)], table.values[p]
         for i in range(side):
-            weights[COMMON, i] += x * spare[i]
+            weights[COMMON, i] += x * scratch[i]
         weights[PERSONAL, k] += own * x
 
 
 @kernel(entry="too", allocates=True, inline=False)
 def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
     """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
-    spare = np.empty(weights.shape[2])
+    scratch = np.empty(weights.shape[2])
     for j in range(len(weights)):
         if rows.stamps[j] == UNTOUCHED:
             continue
         z, v = weights[j, COMMON], weights[j, PERSONAL]
-        carry(rows, z, v, rows.stamps[j], K, spare)
+        carry(rows, z, v, rows.stamps[j], K, scratch)
         for k in range(K):
-            spare[k] = through(rows, z, k, K)
+            scratch[k] = through(rows, z, k, K)
             v[k] *= rows.scales[k]
         for k in range(K):
-            z[k] = spare[k]
+            z[k] = scratch[k]
 
 
 @kernel
@@ -409,15 +402,17 @@ def enter(state: State, n_tasks: int) -> None:
 
 
 @kernel
-def push_common(rounds: Rounds, row: int, k: int, step: float, z: FloatArray, state: State) -> None:
-    """The Gram matrix of U with u_k + step x, from the present U^T x."""
+def push_common(
+    rounds: Rounds, row: int, k: int, step: float, norm: float, z: FloatArray, scratch: FloatArray, state: State
+) -> None:
+    """The Gram matrix of U with u_k + step x, from the present U^T x and norm = ||x||^2."""
     K = state.counters[TASKS]
-    project(state.rows, rounds, row, k, K, z)
+    project(state.rows, rounds, row, k, K, z, scratch)
     for i in range(K):
         h = step * through(state.rows, z, i, K)
         state.gram[i, k] += h
         state.gram[k, i] += h
-    state.gram[k, k] += step * step * squared_norm(rounds, row)
+    state.gram[k, k] += step * step * norm
 
 
 @kernel
@@ -490,10 +485,10 @@ def shrink_common(tau: float, logdet: bool, state: State) -> bool:
 @kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     K, capacity = state.counters[TASKS], state.rows.weights.shape[2]
-    z, copy, spare = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
+    z, copy, scratch = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
     for row in range(len(decisions)):
         k = rounds.task[row]
-        f = project_pending(state.rows, rounds, row, k, K, z, copy, spare)
+        f = project_pending(state.rows, rounds, row, k, K, z, copy, scratch)
         if k >= 0:
             f += through(state.rows, z, k, K)
         else:  # an unseen task: the mean of what is common
@@ -506,10 +501,10 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def decide_common(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     """The common part <u_k, x> of each row's decision."""
     K, capacity = state.counters[TASKS], state.rows.weights.shape[2]
-    z, copy, spare = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
+    z, copy, scratch = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
     for row in range(len(decisions)):
         k, f = rounds.task[row], 0.0
-        project_pending(state.rows, rounds, row, -1, K, z, copy, spare)
+        project_pending(state.rows, rounds, row, -1, K, z, copy, scratch)
         for i in range(K):
             f += through(state.rows, z, i, K) / K if k < 0 else 0.0
         decisions[row] = through(state.rows, z, k, K) if k >= 0 else f
@@ -518,7 +513,7 @@ def decide_common(rounds: Rounds, settings: Settings, state: State, decisions: F
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     capacity = state.rows.weights.shape[2]
-    spare, z, margins, inner = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
+    scratch, z, margins, inner = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         enter(state, rounds.task[first:last].max() + 1)
@@ -527,8 +522,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         due = False
         for row in range(first, last):
             k, y = rounds.task[row], rounds.y[row]
-            apply_pending_in_row(rows, rounds, row, K, spare)
-            inner[k] = project(rows, rounds, row, k, K, z)
+            inner[k] = project(rows, rounds, row, k, K, z, scratch)
             margins[k] = f = through(rows, z, k, K) + inner[k]
             if len(decisions) > 0:
                 decisions[row] = f
@@ -543,8 +537,8 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             push = settings.C * y if y * margins[k] < 1.0 and norm > 0.0 else 0.0  # the gradient g_k is -push x
             personal = shrink_personal(k, inner[k], norm, rho * push, rho * settings.lambda2, state)
             if push != 0.0:
-                push_common(rounds, row, k, eta * push, z, state)
-                add_to_row(rows, rounds, row, k, K, eta * push, personal, spare)
+                push_common(rounds, row, k, eta * push, norm, z, scratch, state)
+                add_to_row(rows, rounds, row, k, K, eta * push, personal, scratch)
                 state.updates[k] += 1
         truncated = False
         if settings.lambda1 > 0.0:
