@@ -21,7 +21,7 @@ from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.losses import LARGEST_LOG
 from shoal.engine.rounds import NO_WEIGHT
 from shoal.model import persistence
-from shoal.model.algorithm import Algorithm, Size
+from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.explanations import Explanation, SimilarTask, explain, most_alike
 from shoal.model.importances import Importances, importances
@@ -466,10 +466,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _state(self, attribute: str) -> Any:
         return self._known(attribute).core.state
 
-    def _setup(self) -> Any:
+    def _setup(self) -> Setup:
         """The current hyper-parameters, as the algorithm takes them."""
-        core: Any = self._begun().core
-        return core.setup
+        return self._begun().core_as(Core).setup
 
 
 class WeightedLearner(Learner):

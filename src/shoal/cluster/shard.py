@@ -17,7 +17,8 @@ from shoal.cluster.merge_state import Shared, shared_part, take_shared
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Rounds
 from shoal.learner import Learner, model_of, view
-from shoal.model.core import NO_OUT
+from shoal.model.algorithm import Exchange
+from shoal.model.core import NO_OUT, Core
 from shoal.model.features import Features
 from shoal.model.model import Admitted, Model
 from shoal.model_file import Reading, load_learner, save_model
@@ -126,8 +127,8 @@ class Shard:
 
     def do_merge(self, shared: Shared) -> None:
         """Take the merged arrays."""
-        core: Any = self._known().core
-        take_shared(core.algorithm.exchange, core.setup, core.state, shared)
+        core = self._known().core_as(Core)
+        take_shared(_exchange(core), core.setup, core.state, shared)
 
     def do_forget(self, tasks: list[Hashable]) -> None:
         """Remove tasks."""
@@ -138,8 +139,8 @@ class Shard:
 
     def tell_shared(self) -> Shared:
         """Copies of the shared arrays."""
-        core: Any = self._known().core
-        return shared_part(core.algorithm.exchange, core.state)
+        core = self._known().core_as(Core)
+        return shared_part(_exchange(core), core.state)
 
     def tell_decide(self, rounds: Rounds) -> FloatArray:
         """The decisions for rows."""
@@ -183,3 +184,9 @@ class Shard:
 def _no_rows(n_features: int) -> Rounds:
     ints, numbers = np.zeros(0, np.int64), np.zeros(0)
     return Rounds(n_features, ints, np.zeros(0, np.int32), numbers, ints, numbers, np.zeros(1, np.int64))
+
+
+def _exchange(core: Core) -> Exchange:
+    """How copies of shared arrays merge; blocks of tasks that cannot be cut share no arrays."""
+    exchange = core.algorithm.exchange
+    return exchange if isinstance(exchange, Exchange) else Exchange()

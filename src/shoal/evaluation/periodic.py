@@ -311,8 +311,8 @@ class Periodic(WeightedLearner):
     def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Periodic:
         """Forget everything, then train once, on the last `window` rows."""
         model = self._new_model()
-        core: Any = model.core
-        model.learn(X, y, task, rounds, None, sample_weight, declare=True, learn=core.learn_at_once)
+        learn = model.core_as(Retraining).learn_at_once
+        model.learn(X, y, task, rounds, None, sample_weight, declare=True, learn=learn)
         self._model = None
         self._keep(model)
         return self
@@ -367,19 +367,17 @@ class Periodic(WeightedLearner):
     @property
     def estimator_(self) -> Any:
         """The batch model in force; None before the first training."""
-        core: Any = self._known("estimator_").core
-        return core.model
+        return self._known("estimator_").core_as(Retraining).model
 
     @property
     def n_trainings_(self) -> int:
         """Trainings so far."""
-        core: Any = None if self._model is None else self._model.core
-        return 0 if core is None else int(core.n_trainings)
+        return 0 if self._model is None else self._model.core_as(Retraining).n_trainings
 
     def number_of_task(self, task: Any) -> int:
         """The number by which `estimator_` knows a task."""
         model = self._known("number_of_task")
-        return int(model.core.number_of(model.tasks.column[task]))  # type: ignore[attr-defined]
+        return model.core_as(Retraining).number_of(model.tasks.column[task])
 
 
 def _some(rows: Kept, which: Any) -> Kept:

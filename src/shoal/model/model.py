@@ -6,7 +6,7 @@ Input is validated before anything changes; large tables in blocks while they ar
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from shoal.model.table import Table, read_table, refuse_not_numbers, validated
 from shoal.model.targets import Targets
 from shoal.model.tasks import TaskIndex
 from shoal.model.validation import are_valid, blocks, first_out_of_range
+
+AnyCore = TypeVar("AnyCore", bound=CoreLike)
 
 ONE_ROUND = np.array([0, 1])
 COPY_PAYS = 8  # a model is copied for a rollback if the input is at least this many times as large
@@ -52,6 +54,11 @@ class Model:
     def is_fitted(self) -> bool:
         """Has it learned a row?"""
         return self.core.state is not None
+
+    def core_as(self, kind: type[AnyCore]) -> AnyCore:
+        """The core, for a caller that knows its kind."""
+        assert isinstance(self.core, kind)
+        return self.core
 
     # ---- admission: input to valid rounds ----------------------------------------------------------------
 

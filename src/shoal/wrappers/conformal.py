@@ -376,13 +376,12 @@ class Conformal(AroundAnyLearner):
     def predict_thresholds(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) the threshold q of each row; infinite before the first 50 rows."""
         model = self._fitted_model()
-        core: Any = model.core
-        return np.asarray(core.thresholds(model.rows_to_decide(X, task).task))
+        return model.core_as(ConformalCore).thresholds(model.rows_to_decide(X, task).task)
 
     def _threshold_one(self, task: Hashable) -> float:
         model = self._fitted_model()
-        core: Any = model.core
-        return float(core.thresholds(np.array([model.tasks.column.get(task, -1)]))[0])
+        column = np.array([model.tasks.column.get(task, -1)])
+        return float(model.core_as(ConformalCore).thresholds(column)[0])
 
     @available_if(of_numbers)
     def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
@@ -411,23 +410,21 @@ class Conformal(AroundAnyLearner):
     def thresholds_(self) -> FloatArray:
         """(n_tasks,) q of each task."""
         model = self._known("thresholds_")
-        core: Any = model.core
-        return np.asarray(core.thresholds(np.arange(len(model.tasks))))
+        return model.core_as(ConformalCore).thresholds(np.arange(len(model.tasks)))
 
     @property
     def coverage_(self) -> FloatArray:
         """(n_tasks,) the share of each task's judged rows whose target was in the answer; NaN if none was judged."""
         model = self._known("coverage_")
-        core: Any = model.core
-        judged, covered = core.own[: len(model.tasks), JUDGED], core.own[: len(model.tasks), COVERED]
+        own = model.core_as(ConformalCore).own[: len(model.tasks)]
+        judged, covered = own[:, JUDGED], own[:, COVERED]
         return np.where(judged > 0.0, covered / np.maximum(judged, 1.0), np.nan)
 
     @property
     def judged_(self) -> FloatArray:
         """(n_tasks,) each task's rows after the first 50 of all."""
         model = self._known("judged_")
-        core: Any = model.core
-        return np.asarray(core.own[: len(model.tasks), JUDGED].copy())
+        return model.core_as(ConformalCore).own[: len(model.tasks), JUDGED].copy()
 
     def judge_then_train(
         self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
@@ -437,7 +434,7 @@ class Conformal(AroundAnyLearner):
         Answers are (n, 2) intervals, or (n, n_classes) whether each label of `classes_` was in the row's set.
         """
         model, found = self._begun(), list[tuple[Learned, FloatArray]]()
-        core: Any = model.core
+        core = model.core_as(ConformalCore)
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
             thresholds = np.empty(len(rounds.y))
@@ -463,8 +460,7 @@ class Conformal(AroundAnyLearner):
     def estimator_(self) -> Any:
         """The trained learner, as it is now."""
         model = self._known("estimator_")
-        core: Any = model.core
-        return seen_through(self.plain, model, core.inner)
+        return seen_through(self.plain, model, model.core_as(ConformalCore).inner)
 
     def test_then_train(
         self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
@@ -473,7 +469,7 @@ class Conformal(AroundAnyLearner):
         if not isinstance(self.plain, MultiClass):
             return super().test_then_train(X, y, task, rounds=rounds, classes=classes, sample_weight=sample_weight)
         model, decisions = self._begun(), []
-        core: Any = model.core
+        core = model.core_as(ConformalCore)
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
             decisions.extend(core.learn_all(rounds, out).decisions)

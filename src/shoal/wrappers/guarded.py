@@ -472,8 +472,7 @@ class Guarded(Mixed):
     # ---- learned attributes --------------------------------------------------------------------------------
 
     def _core(self, attribute: str) -> GuardedCore:
-        core: Any = self._known(attribute).core
-        return core  # type: ignore[no-any-return]
+        return self._known(attribute).core_as(GuardedCore)
 
     @property
     def estimator_(self) -> Learner:

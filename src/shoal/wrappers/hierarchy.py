@@ -347,8 +347,7 @@ class Hierarchy(Mixed):
     # ---- learned attributes --------------------------------------------------------------------------------
 
     def _core(self, attribute: str) -> HierarchyCore:
-        core: Any = self._known(attribute).core
-        return core  # type: ignore[no-any-return]
+        return self._known(attribute).core_as(HierarchyCore)
 
     @property
     def estimator_(self) -> Any:

@@ -367,7 +367,7 @@ class LabelQuery(WeightedLearner, Classifier):
             If the example is not one that `learn_one` takes.
         """
         model = self._begun()
-        core, own, peers = model.core, 0.0, 0.0  # before the first row nothing is sure
+        core, own, peers = model.core_as(QueryCore), 0.0, 0.0  # before the first row nothing is sure
         if model.is_fitted:
             model.row_to_decide(x, task)  # refused before its task enters
         if task is None and not len(model.tasks):
@@ -375,9 +375,9 @@ class LabelQuery(WeightedLearner, Classifier):
         elif task is not None and task not in model.tasks.column:
             model.add_tasks([task])
         if model.is_fitted:
-            (own,), (peers,) = core.thetas(model.row_to_decide(x, task), np.empty(1))  # type: ignore[attr-defined]
+            (own,), (peers,) = core.thetas(model.row_to_decide(x, task), np.empty(1))
         self._keep(model)
-        return bool(core.grants(model.tasks.column[task], own, peers))  # type: ignore[attr-defined]
+        return bool(core.grants(model.tasks.column[task], own, peers))
 
     def baselines(self) -> dict[str, Learner]:
         options = self.get_params(deep=False)
@@ -389,13 +389,13 @@ class LabelQuery(WeightedLearner, Classifier):
     def estimator_(self) -> Learner:
         """The trained learner, as it is now."""
         model = self._known("estimator_")
-        return seen_through(self._plain(), model, model.core.inner)  # type: ignore[attr-defined]
+        return seen_through(self._plain(), model, model.core_as(QueryCore).inner)
 
     @property
     def task_queries_(self) -> IntArray:
         """(n_tasks,) labels asked for, by task."""
         model = self._known("task_queries_")
-        asked: Counter[int] = model.core.asked  # type: ignore[attr-defined]
+        asked = model.core_as(QueryCore).asked
         return np.array([asked[k] for k in range(len(model.tasks))], np.int64)
 
     @property

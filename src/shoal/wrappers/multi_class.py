@@ -258,17 +258,17 @@ class MultiClass(WeightedLearner, Classifier):
     ) -> FloatArray:
         """Learn like `partial_fit`; return the margins given *before* learning each round, (n, n_classes) or (n,)."""
         model, decisions = self._begun(), []
-        core = model.core
+        core = model.core_as(OneAgainstRest)
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
-            decisions.extend(core.learn_all(rounds, keep=True))  # type: ignore[attr-defined]
+            decisions.extend(core.learn_all(rounds, keep=True))
 
         model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
         self._keep(model)
         return self._side_by_side(decisions)
 
     def _decided(self, rounds: Rounds) -> FloatArray:
-        return self._side_by_side(self._fitted_model().core.decide_all(rounds))  # type: ignore[attr-defined]
+        return self._side_by_side(self._fitted_model().core_as(OneAgainstRest).decide_all(rounds))
 
     def _side_by_side(self, decisions: list[FloatArray]) -> FloatArray:
         """The margins of the rest and of classes in order of appearance, in the order of `classes_`."""
@@ -337,7 +337,7 @@ class MultiClass(WeightedLearner, Classifier):
     def deciding_cores(self) -> dict[Any, CoreLike]:
         """A core a label, or with two labels that of the larger."""
         model, labels = self._fitted_model(), self.classes_.tolist()
-        core: Any = model.core
+        core = model.core_as(OneAgainstRest)
         codes = model.labels.codes
         return {label: core.of(codes.get(label)) for label in (labels if len(labels) > 2 else labels[-1:])}
 
@@ -350,7 +350,7 @@ class MultiClass(WeightedLearner, Classifier):
     def estimators_(self) -> dict[Any, Learner]:
         """The learner of each label met against the rest, as it is now."""
         model = self._known("estimators_")
-        cores = model.core.classes  # type: ignore[attr-defined]
+        cores = model.core_as(OneAgainstRest).classes
         labels: Classes = model.labels
         return {
             label: seen_through(self._plain(), model, core, SIGNS)
@@ -372,7 +372,7 @@ class MultiClass(WeightedLearner, Classifier):
     def task_updates_(self) -> IntArray:
         """(n_tasks,) updates of each task's own models: of the one that answers, or summed over the classes."""
         model = self._known("task_updates_")
-        core: Any = model.core
+        core = model.core_as(OneAgainstRest)
         labels, codes = self.classes_.tolist(), model.labels.codes
         cores = [core.of(codes.get(labels[-1]))] if len(labels) <= 2 else core.classes
         return np.asarray(sum(each.updates(len(model.tasks)) for each in cores))

@@ -502,16 +502,15 @@ class OutsideForecast(Mixed):
     def estimator_(self) -> Any:
         """The trained learner, as it is now."""
         model = self._known("estimator_")
-        core: Any = model.core
-        return seen_through(self.plain, model, core.inner)
+        return seen_through(self.plain, model, model.core_as(OutsideCore).inner)
 
     @property
     def weights_(self) -> FloatArray:
         """(n_tasks, 1 + m) Bayes weights of the learner's forecast and of the others in each task."""
         model = self._known("weights_")
-        core: Any = model.core
-        own = core.learned.own[: len(model.tasks)]
-        return np.asarray(np.where(own[:, :1] > 0.0, own[:, 1:], core.learned.weights))
+        learned = model.core_as(OutsideCore).learned
+        own = learned.own[: len(model.tasks)]
+        return np.asarray(np.where(own[:, :1] > 0.0, own[:, 1:], learned.weights))
 
     @property
     def relation_(self) -> FloatArray | None:
