@@ -268,7 +268,7 @@ def test_truncated_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not a shoal model"):
         shoal.load(path)
     save_file({"weights": np.zeros(3)}, path)
-    with pytest.raises(ValueError, match="its header says nothing of shoal"):
+    with pytest.raises(ValueError, match="its header does not name shoal"):
         shoal.load(path)
     save_file({"weights": np.zeros(3)}, path, {"shoal": "1"})
     with pytest.raises(ValueError, match="damaged"):

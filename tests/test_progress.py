@@ -11,14 +11,14 @@ import pytest
 from tests.evaluation.test_orders import Always
 
 from shoal.evaluation import progressive_validate
-from shoal.progress import EVERY, Bar, said, shown
+from shoal.progress import EVERY, Bar, progress_line, shown
 
 
 def test_the_line() -> None:
-    assert said(90_000, 100_000, "rows", 1.0) == "90,000 of 100,000 rows, 90,000 rows/s, 0:00 left"
-    assert said(10, 700, "tries", 10.0, "auc 0.5") == "10 of 700 tries, 1.0 tries/s, 11:30 left, auc 0.5"
-    assert said(0, 5, "orders", 0.0) == "0 of 5 orders"
-    assert said(5, 5, "orders", 1.0) == "5 of 5 orders, 5.0 orders/s"
+    assert progress_line(90_000, 100_000, "rows", 1.0) == "90,000 of 100,000 rows, 90,000 rows/s, 0:00 left"
+    assert progress_line(10, 700, "tries", 10.0, "auc 0.5") == "10 of 700 tries, 1.0 tries/s, 11:30 left, auc 0.5"
+    assert progress_line(0, 5, "orders", 0.0) == "0 of 5 orders"
+    assert progress_line(5, 5, "orders", 1.0) == "5 of 5 orders, 5.0 orders/s"
 
 
 @pytest.fixture

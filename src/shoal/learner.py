@@ -51,7 +51,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     @property
     def algorithm(self) -> Algorithm[Any]:
         """The algorithm: most kinds set it as an attribute of the class."""
-        raise AttributeError(f"a {type(self).__name__} has no algorithm of its own, but other learners")
+        raise AttributeError(f"a {type(self).__name__} has no algorithm of its own; it holds other learners")
 
     @property
     def targets(self) -> Targets:

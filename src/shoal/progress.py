@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line that changes in a notebook, nothing where nobody looks."""
+"""Progress of long work: a bar on a terminal, a line that changes in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Bar:
     def update(self, done: int, result: str = "") -> None:
         """Show that n are done."""
         now = time.monotonic()
-        self._text = said(done, self._total, self._unit, now - self._start, result)
+        self._text = progress_line(done, self._total, self._unit, now - self._start, result)
         if self._bar is not None:
             self._bar.update(self._line, completed=done, description=self._text)
         elif self._cell is not None and now - self._last >= EVERY:
@@ -96,14 +96,14 @@ class Bar:
         return {"text/html": f"<progress{value}></progress> {escape(self._text)}", "text/plain": self._text}
 
 
-def said(done: int, total: int | None, unit: str, seconds: float, result: str = "") -> str:
+def progress_line(done: int, total: int | None, unit: str, seconds: float, result: str = "") -> str:
     """The line.
 
     Examples
     --------
-    >>> said(20_000, 80_000, "rows", 2.0, "error 0.18")
+    >>> progress_line(20_000, 80_000, "rows", 2.0, "error 0.18")
     '20,000 of 80,000 rows, 10,000 rows/s, 0:06 left, error 0.18'
-    >>> said(3, None, "orders", 6.0)
+    >>> progress_line(3, None, "orders", 6.0)
     '3 orders, 0.5 orders/s'
     """
     speed = done / seconds if seconds > 0 else 0.0

@@ -51,7 +51,7 @@ def test_a_call_that_fails_fails_all_its_requests_and_no_other() -> None:
     shard.calls[2][2].set_result([3])
     assert (first.result(0), later.result(0)) == ([0], [3])
     assert [answer.exception(0) for answer in both] == [lost, lost]
-    with pytest.raises(Unavailable, match="a shard is away"):
+    with pytest.raises(Unavailable, match="a shard is down"):
         joined([first, *both], list).result(0)
     assert joined([first, later], list).result(0) == [[0], [3]]
     assert joined([], list).result(0) == []

@@ -129,7 +129,7 @@ def test_the_tasks_of_a_block_live_together() -> None:
     placement.remove(0, "a")
     assert placement.blocks == {"b": "x", "c": "w"}
     for new, blocks in ((["a"], {"b": "x"}), (["b", "z"], {"b": "x"})):
-        with pytest.raises(ValueError, match=f"no 'region' is known of task '{new[-1]}': give frames"):
+        with pytest.raises(ValueError, match=f"the 'region' of task '{new[-1]}' is not known: give frames"):
             placement.shards_of_new(new, dict[Any, Any](blocks))
 
 

@@ -96,7 +96,7 @@ def test_tasks_of_a_block_live_together_through_files_and_more_shards(tmp_path: 
         return all(homes[user] == homes[other] for user in homes for other in homes if region(user) == region(other))
 
     with Cluster(MultitaskPerceptron(), shards=3, exchange_every=100, assign="region", options=FREE) as cluster:
-        with pytest.raises(ValueError, match="no 'region' is known of task 'u"):
+        with pytest.raises(ValueError, match="the 'region' of task 'u"):
             cluster.partial_fit(X.select("size").to_numpy(), y, task)
         cluster.partial_fit(X[:150], y[:150], task[:150])
         answers = cluster.predict(X[150:], task[150:])

@@ -1,4 +1,4 @@
-"""Another model in place, a candidate beside it, and the way back, while the log goes on."""
+"""Another model in place, a candidate beside it, and a rollback, while the log goes on."""
 
 from __future__ import annotations
 

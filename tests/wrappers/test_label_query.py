@@ -398,7 +398,7 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
         ({"estimator": MultitaskRegressor()}, "needs a classifier"),
         ({"estimator": PassiveAggressive(C=-1.0)}, "C must be"),
         ({"budget_of": "hour"}, "budget_of must be one of"),
-        ({"budget_of": "task", "b": 1.0}, "not b= or rule='fixed'"),
+        ({"budget_of": "task", "b": 1.0}, "neither b= nor rule='fixed'"),
         ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
         ({"estimator": LabelQuery()}, "asks for labels itself"),
     ],

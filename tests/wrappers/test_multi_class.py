@@ -209,7 +209,7 @@ def test_bad_labels_leave_the_model_as_it_was(y: list[Any], message: str) -> Non
     ("learner", "message"),
     [
         (MultitaskRegressor(), "needs a classifier of two labels"), (MultiClass(), "needs a classifier of two labels"),
-        (LabelQuery(), "known to all"), (PassiveAggressive(C=-1.0), "C must be"),
+        (LabelQuery(), "all classes learn"), (PassiveAggressive(C=-1.0), "C must be"),
     ],
 )  # fmt: skip
 def test_learners_that_do_not_fit(learner: Learner, message: str) -> None:

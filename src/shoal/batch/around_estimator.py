@@ -30,7 +30,7 @@ class AroundEstimator(BatchLearner):
 
     @property
     def no_weights(self) -> str:
-        """Nothing but an estimator without weights stands in the way."""
+        """Why rows cannot have weights, or "": some estimators take none."""
         has_them = self.estimator is None or has_fit_parameter(self.estimator, "sample_weight")
         return "" if has_them else f"the fit of {type(self.estimator).__name__} takes none"
 

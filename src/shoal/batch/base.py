@@ -319,7 +319,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         # Every array that answers is used once, so that a misfit shows now and not at the first prediction.
         values = self.decide(np.zeros((n_tasks + 1, d)), np.arange(-1, n_tasks))
         if np.shape(values) != (n_tasks + 1,) or not np.isfinite(values).all():
-            raise ValueError("what it has learned does not answer its tasks")
+            raise ValueError("its arrays give no finite answer for each task")
 
 
 class LinearBatchLearner(BatchLearner):

@@ -96,7 +96,7 @@ class Display:
         """Print the scores of all learners, the verdict, and notes about the data."""
         rows = next(iter(evaluations.values())).rows
         if stopped is not None:
-            self.say(f"\nstopped by {stopped} after {plural(rows, 'row')}; this is what they say")
+            self.say(f"\nstopped by {stopped} after {plural(rows, 'row')}; these are their scores")
         first = next(iter(evaluations.values()))
         usual = [] if self._chosen else [name for name in SHOWN if name in first.overall]
         if any(name in PROBABILITIES for name in usual):
@@ -106,12 +106,12 @@ class Display:
             self.say("\n" + "\n".join([self._name, *first.scores_as_text(), *_class_table(first)]))
         if verdict is not None:
             self.say(f"\n{verdict}")
-        said = [
+        found = [
             *notes,
             *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
         ]
-        if said:
-            self.say("\n" + "\n".join(f"- {note}" for note in grouped(said)))
+        if found:
+            self.say("\n" + "\n".join(f"- {note}" for note in grouped(found)))
         self.say("")
 
 
@@ -119,10 +119,10 @@ def grouped(notes: list[str]) -> list[str]:
     """Join the notes `column: text` that have the same text into one line."""
     columns: dict[str, list[str]] = {}
     for note in notes:
-        column, colon, said = note.partition(": ")
-        columns.setdefault(said if colon else "", []).append(column if colon else note)
+        column, colon, text = note.partition(": ")
+        columns.setdefault(text if colon else "", []).append(column if colon else note)
     loose = columns.pop("", [])
-    return [f"{_some(names)}: {said}" for said, names in columns.items()] + loose
+    return [f"{_some(names)}: {text}" for text, names in columns.items()] + loose
 
 
 def _some(names: list[str]) -> str:

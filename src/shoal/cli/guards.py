@@ -1,4 +1,4 @@
-"""`--guard`: a learner that no task loses by, and the tasks that sharing without the guard would have harmed."""
+"""`--guard`: the learner, guarded so that no task loses by sharing, and the tasks that it would have harmed."""
 
 from typing import Any
 

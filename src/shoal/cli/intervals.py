@@ -50,12 +50,12 @@ def covered(learner: Any) -> list[str]:
     if judged.sum() == 0.0:
         return [f"no target was held against {_answers(learner)}: they begin after 50 rows"]
     share = float((shares * judged)[judged > 0.0].sum() / judged.sum())
-    said = f"{share:.1%} of the targets were in {_answers(learner)} of {learner.coverage:g}"
+    sentence = f"{share:.1%} of the targets were in {_answers(learner)} of {learner.coverage:g}"
     large = np.flatnonzero(judged >= ENOUGH)
     if len(large) == 0:
-        return [said]
+        return [sentence]
     worst = large[shares[large].argmin()]
-    return [f"{said}; in the worst task of {ENOUGH} rows or more, {learner.tasks_[worst]}, {shares[worst]:.1%}"]
+    return [f"{sentence}; in the worst task of {ENOUGH} rows or more, {learner.tasks_[worst]}, {shares[worst]:.1%}"]
 
 
 def _answers(learner: Conformal) -> str:

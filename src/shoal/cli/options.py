@@ -351,7 +351,7 @@ class ServeOptions:
     """The cluster's address, where Ray Serve answers; local: one on this machine. [default: this process answers]"""
 
     fallback: Annotated[Switch, Parameter(group=SERVICE)] = False
-    """While a shard is away, answer for its tasks as for unknown ones, instead of 503."""
+    """While a shard is down, answer for its tasks as for unknown ones, instead of 503."""
 
     folder: Annotated[str | None, Parameter(group=STORAGE)] = None
     """Where log and snapshots are. [default: the model's name with .live]"""

@@ -57,7 +57,7 @@ class PredictionFile:
             self._has_header = True
 
     def _as_parquet(self, part: Path) -> None:
-        """Rewrite the part, which is CSV so far; a scan does so in flat memory."""
+        """Rewrite the part, which is CSV so far; a scan does so in constant memory."""
         import polars as pl
 
         self._out.flush()

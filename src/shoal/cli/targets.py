@@ -1,4 +1,4 @@
-"""`--target`: what a learner of numbers answers, the mean or quantiles, and the loss that judges it."""
+"""`--target`: whether a regressor answers the mean or quantiles, and the loss that judges the answer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ WORDS = ("mean", "median")
 
 
 def target_of(words: Sequence[str]) -> Any:
-    """What `target=` of a learner takes: a word, a level, or several levels. Raises ValueError."""
+    """The value for `target=` of a learner: a word, a level, or several levels. Raises ValueError."""
     if len(words) == 1 and words[0] in WORDS:
         return words[0]
     try:

@@ -154,4 +154,4 @@ def raise_for_contract(error: BaseException) -> NoReturn:
     """Raise the error of the shard's own code that Ray wraps, or else Unavailable."""
     if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
         raise error.cause from None
-    raise Unavailable("a shard is away; it comes back from its snapshot and log") from None
+    raise Unavailable("a shard is down; it restarts from its snapshot and log") from None

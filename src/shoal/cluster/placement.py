@@ -209,8 +209,8 @@ class Placement:
         for task in tasks:
             if task not in blocks and task not in self._announced:
                 raise ValueError(
-                    f"no {self.column!r} is known of task {task!r}: give frames that have this column, a stream that "
-                    "keeps it, or say it before by live_together(tasks, values)"
+                    f"the {self.column!r} of task {task!r} is not known: give frames that have this column, a stream "
+                    "that keeps it, or call live_together(tasks, values) before"
                 )
         return self._by_block([blocks[task] if task in blocks else self._announced[task] for task in tasks], tasks)
 

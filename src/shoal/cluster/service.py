@@ -62,7 +62,7 @@ class ShardedService:
     folder : Path
         The folder of their logs and snapshots.
     fallback : bool
-        If a shard is away, let another one answer for its tasks as for unknown tasks, without an id; else they are
+        If a shard is down, let another one answer for its tasks as for unknown tasks, without an id; else they are
         unavailable.
 
     Raises
@@ -306,7 +306,7 @@ class ShardedService:
         try:
             found = ray.get([actor.trouble.remote() for actor in self._actors], timeout=PATIENCE)
         except batched_calls.AWAY:
-            return "a shard is away"
+            return "a shard is down"
         return next((f"shard {number}: {trouble}" for number, trouble in enumerate(found) if trouble), "")
 
     def processes(self) -> list[int]:
@@ -536,7 +536,7 @@ class TopicFanout:
         Refused
             If labels come apart from rows: a label does not tell which shard has its row.
         Unavailable
-            If a shard is away.
+            If a shard is down.
         """
         if messages.unlabeled or messages.labels:
             raise contract.Refused(contract.Fault(None, None, "labels from a topic of their own need one engine"))

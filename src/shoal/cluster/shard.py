@@ -86,7 +86,7 @@ class Shard:
 
     def _expect(self, number: int) -> None:
         if number != self._done:
-            raise OutOfStep(f"command {number} is asked for, but the last one done is {self._done}")
+            raise OutOfStep(f"the caller expects command {number} to be the last one done, but it is {self._done}")
 
     # ---- commands ----------------------------------------------------------------------------------------
 

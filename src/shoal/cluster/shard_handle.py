@@ -131,7 +131,7 @@ class ShardHandle:
                 break
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
-        raise RuntimeError(f"a shard does not come back: {last}") from last
+        raise RuntimeError(f"a shard cannot be restarted: {last}") from last
 
     def _restore(self) -> None:
         """Restore the checkpoint and replay the commands since."""

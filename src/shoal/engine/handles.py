@@ -25,7 +25,7 @@ INDEX = ir.IntType(64)
 
 
 class Handle(Generic[T]):
-    """What compiled code needs of a named tuple, whose parts are arrays and such tuples."""
+    """A named tuple of arrays and such tuples, as compiled code reads it: by one address."""
 
     __slots__ = ("_words", "address", "of")
 
@@ -105,7 +105,7 @@ class _Fields(AttributeTemplate):
 
 
 def _load(context: Any, builder: Any, kind: Any, words: Any, at: int) -> Any:
-    """What begins at a word."""
+    """The value that begins at a word."""
     if isinstance(kind, types.BaseNamedTuple):
         of_parts: Any = kind
         parts = []

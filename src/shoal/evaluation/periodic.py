@@ -57,7 +57,7 @@ class Retraining:
         if hasattr(estimator, "check_parameters"):
             estimator.check_parameters()
         if hasattr(estimator, "named_tasks") and estimator.named_tasks():
-            raise ValueError("the estimator gets numbers of tasks, so that its relation cannot name them")
+            raise ValueError("the estimator sees tasks as numbers, so its relation cannot name them")
         self.estimator, self.every, self.window = estimator, params.every, params.window
         self.no_weights: str = getattr(estimator, "no_weights", "")
         if not self.no_weights and not has_fit_parameter(estimator, "sample_weight"):

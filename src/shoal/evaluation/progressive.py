@@ -291,7 +291,7 @@ class Race:
         return predictions
 
     def _one_each(self, predictions: FloatArray) -> FloatArray:
-        """What metrics take; of several quantiles one."""
+        """One prediction a row, as metrics take it; of several quantiles the one nearest to the median."""
         return nearest_to_median(predictions, self.levels) if len(self.levels) > 1 else predictions
 
     def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:

@@ -79,8 +79,8 @@ def open_stream(
     state : dict, optional
         `to_dict()` of an earlier stream: features, statistics, labels and the roles of columns go on from there.
     read_ahead : bool
-        Make the chunks of a table in a thread while the last one is used. What the stream says of columns, labels and
-        bad rows is then that of the chunks made, a few more than those given, until the end.
+        Make the chunks of a table in a thread while the last one is used. Columns, labels and bad rows of the stream
+        are then those of all chunks made so far, a few more than were returned.
     **changes
         Options by name, as `ReadOptions` has them.
 

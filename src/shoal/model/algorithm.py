@@ -17,7 +17,7 @@ Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels ta
 
 FAILED = -1  # returned by a learn kernel where `Chunks.failure` has happened
 
-ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no meaning for a part of that"
+ONE_STEP = "a mistake makes one step of a fixed size, and its paper has no meaning for a part of that"
 
 
 class Counted(Protocol):
@@ -128,7 +128,7 @@ class Storage(NamedTuple, Generic[S]):
 class Chunks(NamedTuple, Generic[S]):
     """How a chunk becomes rounds, and how they are learned."""
 
-    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
+    simultaneous: bool = False  # rows of different tasks form a round unless `rounds=` is given
     seen: Callable[[S], Any] = (
         as_it_is  # the form of the state that kernels and `pieces` take, made for each state once
     )

@@ -37,7 +37,7 @@ class CoreLike(Protocol):
 
     @property
     def groups(self) -> Groups | None:
-        """The groups of tasks, if it learns by group, too: then rows of unseen tasks tell their group."""
+        """The groups of tasks, if it learns by group, too: rows of unseen tasks then name their group."""
 
     @property
     def no_weights(self) -> str:
@@ -51,10 +51,10 @@ class CoreLike(Protocol):
         """Capacity for this many tasks and features."""
 
     def enter(self, n_tasks: int) -> None:
-        """The first `n_tasks` tasks exist."""
+        """Let the first `n_tasks` tasks exist."""
 
     def leave(self, k: int, n_tasks: int) -> None:
-        """Task k, one of `n_tasks`, goes; those after it move up."""
+        """Remove task k of `n_tasks`; later tasks move up by one."""
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
         """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
@@ -155,11 +155,11 @@ class Core:
     # ---- tasks -------------------------------------------------------------------------------------------
 
     def enter(self, n_tasks: int) -> None:
-        """The first `n_tasks` tasks exist."""
+        """Let the first `n_tasks` tasks exist."""
         self.algorithm.tasks.enter(self.setup, self.state, n_tasks)
 
     def leave(self, k: int, n_tasks: int) -> None:
-        """Task k, one of `n_tasks`, goes; those after it move up."""
+        """Remove task k of `n_tasks`; later tasks move up by one."""
         algorithm, setup = self.algorithm, self.setup
         with aside():
             state = copied(self.state)

@@ -57,12 +57,12 @@ class Features:
         """The features after a dict row; raises if a name is unknown and the model is closed."""
         self.refuse_dicts()
         names = self.names or {}
-        fresh = [name for name in x if name not in names]
-        if not fresh and self.names is not None:
+        new = [name for name in x if name not in names]
+        if not new and self.names is not None:
             return self
         if self.count and not self.is_open:
-            raise ValueError(f"feature {fresh[0]!r} is not a column of the data frame this model began with")
-        return self._named([*names, *fresh])
+            raise ValueError(f"feature {new[0]!r} is not a column of the data frame this model began with")
+        return self._named([*names, *new])
 
     def refuse_dicts(self) -> None:
         """Raise if no column has a name."""

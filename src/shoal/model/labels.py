@@ -17,7 +17,7 @@ _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
 
 
 class InOrder(tuple[Any, ...]):
-    """Labels as `classes=` of which, if they are two, the last is +1, whatever their order by number or letter."""
+    """Labels for `classes=` in the user's order: of two, the last is +1, whichever is larger."""
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
     except (SafetensorError, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} is not a shoal model, or is truncated or damaged ({error})") from None
     if _KEY not in metadata:
-        raise ValueError(f"{path} is not a shoal model (its header says nothing of shoal)")
+        raise ValueError(f"{path} is not a shoal model (its header does not name shoal)")
     stored, _, text = metadata[_KEY].partition(" ")
     if stored != checksum(text, arrays):
         raise ValueError(f"{path}: the model is damaged: its content does not match its checksum")

@@ -146,14 +146,14 @@ class TaskIndex:
         elif isinstance(task, np.ndarray) and task.dtype.kind == "O" and task.shape == (n_rows,) and n_rows > 32:
             rows, firsts = _text_codes(_addresses(task))
             try:
-                columns, fresh = self._encode_list(task[firsts].tolist())
+                columns, new = self._encode_list(task[firsts].tolist())
             except ValueError:
                 return self._encode_list(task.tolist())  # which names the row
-            return columns[rows], fresh
+            return columns[rows], new
         else:
             return self._encode_list(_as_list(task, n_rows))
-        columns, fresh = self._encode_list(ids, check=task is not None)
-        return columns.take(rows), fresh
+        columns, new = self._encode_list(ids, check=task is not None)
+        return columns.take(rows), new
 
     def _encode_list(self, ids: list[Any], *, check: bool = True) -> tuple[IntArray, list[Any]]:
         try:
@@ -164,17 +164,17 @@ class TaskIndex:
         except TypeError:
             row, task = next((row, task) for row, task in enumerate(ids) if not _is_hashable(task))
             raise ValueError(f"row {row}: task ids must be hashable, got {type(task).__name__}") from None
-        fresh = [task for task in distinct if task not in self.column]
-        if check and any(task is None or task != task for task in fresh):
+        new = [task for task in distinct if task not in self.column]
+        if check and any(task is None or task != task for task in new):
             for row, task in enumerate(ids):
                 _refuse_missing(task, row)
         columns = dict(zip(distinct, map(self.column.get, distinct), strict=True))
-        columns |= {task: len(self.column) + i for i, task in enumerate(fresh)}
-        return np.fromiter(map(columns.__getitem__, ids), np.int64, len(ids)), fresh
+        columns |= {task: len(self.column) + i for i, task in enumerate(new)}
+        return np.fromiter(map(columns.__getitem__, ids), np.int64, len(ids)), new
 
     def look_up(self, task: Any, n_rows: int) -> IntArray:
         """Columns for prediction: -1 where the model has not seen the task."""
-        columns, fresh = self.encode(task, n_rows)
-        if fresh:
+        columns, new = self.encode(task, n_rows)
+        if new:
             columns[columns >= len(self)] = -1
         return columns

@@ -289,7 +289,7 @@ PATH, PATH_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def mean_slopes(weights: FloatArray, margins: FloatArray, decisions: FloatArray) -> FloatArray:
-    """(tasks, models) of the logit in each margin on the way from 0, so that slopes times margins are decisions."""
+    """(tasks, models) mean slopes of the logit in each margin on the way from 0: times margins they give decisions."""
     total = np.zeros_like(margins)
     for at, part in zip(0.5 + 0.5 * PATH, 0.5 * PATH_WEIGHTS, strict=True):
         p = 1.0 / (1.0 + np.exp(-np.clip(at * margins, -300.0, 300.0)))
@@ -302,7 +302,7 @@ def mean_slopes(weights: FloatArray, margins: FloatArray, decisions: FloatArray)
 def contributions(
     setup: Setup, state: State, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """Contributions of features: those to each model's margin, by the mean slope of the answer in that margin."""
+    """Contributions of features: those to each model's margin, times the mean slope of the answer in that margin."""
     settings: Settings = setup.settings
     x = np.ones(len(features)) if values is None else values
     shared = np.zeros((len(features), len(settings.b)))

@@ -165,7 +165,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 def contributions(setup: Setup, state: Any, tasks: IntArray, features: IndexArray, values: FloatArray | None) -> Parts:
-    """Of features to the margin, which is the logarithm of the answer of "poisson" and "gamma"."""
+    """Contributions of features to the margin: with "poisson" and "gamma" the logarithm of the answer."""
     answered_by_margin = min(setup.settings.loss, losses.POISSON - 1)  # itself, or any loss without exp
     settings = setup.settings._replace(loss=answered_by_margin)
     answer = decide if isinstance(state, State) else given_decide

@@ -62,7 +62,7 @@ class Settings(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of U and V side by side. K below is the number of tasks that exist, `side_of(K)` is what loops run over."""
+    """Rows of U and V side by side. K is the number of tasks that exist; loops run over `side_of(K)`."""
 
     weights: Annotated[FloatArray, FEATURE, OTHER, TASK]  # (features, 2, side of all tasks)
     stamps: Annotated[NDArray[np.int32], FEATURE]  # the epoch in which the row was written
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
 
 
 class State(NamedTuple):
-    """Weights, and what the shrinkage must know of them."""
+    """Weights, and the products that the shrinkage needs."""
 
     rows: Rows  # of U and V
     gram: Annotated[FloatArray, TASK, TASK]  # U^T U
@@ -291,7 +291,7 @@ def add_to_row(
 
 @kernel(entry="too", allocates=True, inline=False)
 def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
-    """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
+    """Replace the rows of `weights`, the model's or a copy, by those they stand for: u = z A, v times its scales."""
     scratch = np.empty(weights.shape[2])
     for j in range(len(weights)):
         if rows.stamps[j] == UNTOUCHED:

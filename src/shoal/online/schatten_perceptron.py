@@ -199,7 +199,7 @@ def rescale(gram: Gram, K: int, size: float) -> None:
 
 @kernel
 def bound(gram: Gram, K: int, norm: float, z: FloatArray) -> None:
-    """|z_j| <= ||v_j|| ||x||: what G lost of v_j beside far larger rows must not come back through V^T x alone."""
+    """Clip |z_j| to ||v_j|| ||x||: parts of v_j that G lost next to far larger rows must not come back by V^T x."""
     for j in range(K):
         largest = ROUNDING * math.sqrt(gram.products[j, j]) * math.sqrt(gram.form[SCALE]) * math.sqrt(norm)
         z[j] = min(max(z[j], -largest), largest)

@@ -1,4 +1,4 @@
-"""When, on what machine and from which code a run was made: a page of stored results says it of each block."""
+"""The origin of a run: its time, machine and code, which a page of stored results prints for each block."""
 
 import platform
 import re

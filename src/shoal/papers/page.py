@@ -247,7 +247,7 @@ def _claim_table(lines: Sequence[Line], titles: dict[str, str]) -> str:
 
 def _claim_row(line: Line) -> str:
     claim, judgement = line.claim, line.ours
-    facts = [
+    details = [
         f"<p><b>{escape(claim.place)}:</b> “{escape(claim.quote)}”</p>",
         f"<p>Read as: {escape(claim.reading)}</p>",
     ]
@@ -256,15 +256,15 @@ def _claim_row(line: Line) -> str:
     verdict = judgement.for_other_rows
     other_rows = f"With errors corrected for splits that overlap, it {verdict}." if verdict else ""
     texts = (conditions(judgement), claim.remark, other_rows, no_error, revised)
-    facts += [f"<p>{escape(text)}</p>" for text in texts if text]
+    details += [f"<p>{escape(text)}</p>" for text in texts if text]
     cases = "".join(f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(str(c))}</li>" for c in judgement.cases)
-    facts.append(f"<ul>{cases}</ul>" if cases else "")
+    details.append(f"<ul>{cases}</ul>" if cases else "")
     changed = (
         f"<small>rule changed; before: {SIGNS[claim.before]} {escape(claim.before)}</small>" if claim.before else ""
     )
     return (
         f'<tr id="claim-{claim.id}">'
-        f"<td><details><summary>{escape(claim.title)}</summary>{''.join(facts)}</details></td>"
+        f"<td><details><summary>{escape(claim.title)}</summary>{''.join(details)}</details></td>"
         f"<td>{_badge(judgement.verdict)}{changed}</td>"
         f'<td><a href="#{claim.link.replace("/", "-")}">{escape(two_numbers(judgement))}</a></td>'
         f'<td class="plain">{escape(line.theirs or "not printed")}</td></tr>'

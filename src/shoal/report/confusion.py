@@ -1,4 +1,4 @@
-"""Picture: of several labels, which is taken for which."""
+"""Picture: which labels are mistaken for which."""
 
 from collections.abc import Mapping
 from typing import Any

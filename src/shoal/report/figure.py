@@ -1,4 +1,4 @@
-"""A picture with what it says."""
+"""A picture with its title and caption."""
 
 import re
 import textwrap
@@ -39,7 +39,7 @@ class Figure:
         return _described(self.chart)
 
     def save(self, path: Path) -> None:
-        """Write the picture with its title; the ending says as what."""
+        """Write the picture with its title; the ending of the name decides the format."""
         with named_extra("a report"):
             import vl_convert
 

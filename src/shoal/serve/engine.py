@@ -369,8 +369,8 @@ class Engine:
         """One task in plain values. Raises UnknownTask.
 
         `latest`: the forecast that was asked for last, and its reasons; `similar`: the most similar tasks; `ways`: the
-        weights of the ways of sharing, if the learner weighs some; what `promises.of_task` has; and since the service
-        began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
+        weights of the ways of sharing, if the learner weighs some; the values of `promises.of_task`; and since the
+        service began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
         """
         found = dict(self._answers.about(task))
         with suppress(contract.UnknownTask):  # the task is older than the service

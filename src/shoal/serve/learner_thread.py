@@ -102,7 +102,7 @@ class LearnerThread(threading.Thread):
             self._refuse_rest()
 
     def _refuse_rest(self) -> None:
-        """Tell who waits for groups in the queue that they are not learned."""
+        """Fail all that wait for groups in the queue, which will not be learned."""
         with suppress(queue.Empty):
             while True:
                 self._refuse(self._inbox.get_nowait())

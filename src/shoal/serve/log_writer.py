@@ -55,7 +55,7 @@ class Forgets(NamedTuple):
     learned: Future[None]  # done when the model has forgotten it
 
     def finish(self, learned: Future[None]) -> None:
-        """Complete the command as the model's part ended."""
+        """Complete the command with the outcome of the model's part."""
         error = learned.exception()
         if error is None:
             done(self.command, self.answer)

@@ -1,8 +1,8 @@
-"""Changes of the served model while the log goes on: another one in its place, a candidate beside it, the way back.
+"""Changes of the served model while the log goes on: another one in its place, a candidate beside it, a rollback.
 
 A change is a record of the log that names a file in the folder `models`. The file is whole before its record is
 committed, and stays as long as a snapshot lies before the record; so snapshot and log always fold to the same model. A
-replaced model is kept as it was when its turn ended, under the position of the change, which the record of a way back
+replaced model is kept as it was when its turn ended, under the position of the change, which the record of a rollback
 names.
 """
 
@@ -27,7 +27,7 @@ NEW, REPLACED, PART = "new-", "replaced-", ".part"
 MODELS = "models"  # in the folder of a service
 TAKEN = "taken.json"  # the names of the last files that came
 OF_SHARDS = (  # each has a log of its own, and all would have to change at once
-    "a service of shards keeps its model: no swap, candidate or way back; end it, and start it with the new file and "
+    "a service of shards keeps its model: no swap, candidate or rollback; end it, and start it with the new file and "
     "--replace, which begins anew and keeps the old folder"
 )
 
@@ -117,7 +117,7 @@ class ModelFolder:
     folder : Path
         The folder of a service.
     keep : int
-        How many replaced models are kept for the way back.
+        How many replaced models are kept for rollbacks.
     with_shadows : bool
         Whether the files' shadows learn, too.
     scratch : Path, optional

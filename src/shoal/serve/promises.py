@@ -1,4 +1,4 @@
-"""How wrappers keep what they promise, by task and in all: the coverage of `Conformal`, the trust of `Guarded`."""
+"""Whether wrappers keep their promises, by task and in all: the coverage of `Conformal`, the trust of `Guarded`."""
 
 from typing import Any
 

@@ -131,7 +131,7 @@ def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -
 
 
 def check_format(folder: Path, *, is_new: bool) -> None:
-    """Hold the format of a service's folder against that of this shoal; a new folder gets it. Raises ValueError."""
+    """Compare the format of a service's folder with that of this shoal; a new folder gets it. Raises ValueError."""
     path = folder / FORMAT_FILE
     if is_new:
         write_whole(path, f"{FOLDER_FORMAT}\n".encode(), fsync=True)

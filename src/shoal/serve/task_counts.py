@@ -130,7 +130,7 @@ class TaskCounts:
         return [self._described(task, self._places[task]) for task in tasks if task in self._places]
 
     def copied(self, sort: str) -> tuple[list[str | None], FloatArray, Counts | None]:
-        """Tasks, their sums and, to sort by them, their AUCs: what `in_order` sorts without a lock."""
+        """Copies of the tasks, their sums and, if asked for, their AUCs, which `in_order` sorts without a lock."""
         places = np.fromiter(self._places.values(), np.intp, len(self._places))
         return list(self._places), self._sums[:, places], self._ranks[places] if sort == "auc" else None
 

@@ -665,12 +665,12 @@ class TabularRegressor(RegressorMixin, Tabular):  # type: ignore[misc]
 def of_file(kind: type[Tabular], learner: Any, reading: Reading) -> Any:
     """The estimator of a learner, and of how the rows of its tables are read."""
     table = TableModel.loaded(learner, reading)
-    said, tasks = reading.options, table.roles.tasks
+    saved, tasks = reading.options, table.roles.tasks
     made = kind(
         tasks[0] if len(tasks) == 1 else tasks or None,
         clone(learner),
         label=table.roles.label,
-        **{name: said[name] for name in OPTIONS if name in said},
+        **{name: saved[name] for name in OPTIONS if name in saved},
     )
     columns = table.encoder.column_names
     made._remember(Known(table, [*tasks, *columns], len(columns)))

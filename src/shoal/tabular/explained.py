@@ -1,4 +1,4 @@
-"""What a table's estimator says of itself: why a forecast is what it is, which columns move forecasts, and how.
+"""Explanations of a table's estimator: reasons for single forecasts, importances of columns, partial dependence.
 
 Partial dependence: with x_C a column and x_R the rest of a row, the dependence on a value v is the mean forecast over
 rows whose column is set to it (Friedman 2001, section 8.2),

@@ -23,9 +23,9 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     Returns
     -------
     TabularClassifier, TabularRegressor or a learner
-        The object that wrote it with `save`. What `shoal run --save` or a service wrote of a table is a
-        `TabularClassifier` or `TabularRegressor`; what it wrote of LIBSVM or VW text, or of a built-in data set, the
-        learner.
+        The object that wrote it with `save`. A file of `shoal run --save` or of a service gives a `TabularClassifier`
+        or `TabularRegressor` if the rows were a table's, and the learner if they were LIBSVM or VW text or a built-in
+        data set.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Why a forecast is what it is, in sentences: `shoal explain`, Python and the service say the same.
+"""The reasons for a forecast, in sentences: the same in `shoal explain`, in Python and in the service.
 
 A decision f is the sum of what its features add (`model.explanations`). Intercept and constant are the usual decision b
 of the task; a feature that adds c to the decision adds c (σ(f) - σ(b)) / (f - b) to the probability: its part on the
@@ -87,8 +87,8 @@ class Reasons(NamedTuple):
         shown = [(write.format(self.usual), f"usual {self.usual_of}")]
         signed = [("-" if one.share < 0.0 else "+", one) for one in self.most(max(lines - 3, 1))]
         shown += [(f"{sign}{write.format(abs(one.share))}", one.what) for sign, one in signed]
-        said = "" if self.label is None else f"predicted {self.predicted}, "
-        return f"{said}{self.unit} {write.format(self.forecast)}{self._range(write)}", shown
+        predicted = "" if self.label is None else f"predicted {self.predicted}, "
+        return f"{predicted}{self.unit} {write.format(self.forecast)}{self._range(write)}", shown
 
     def _range(self, write: str) -> str:
         """The interval, or the set, behind the forecast."""
@@ -147,9 +147,9 @@ def reasons_of(
             _add(added, str(told[j]), one)
     pairs = zip(parts.pairs, parts.pairs_shared.tolist(), parts.pairs_own.tolist(), strict=True)
     for items, shared, own in pairs:
-        said = [told[j].within(above, up_to) for j, above, up_to in items if j != 0]
+        meant = [told[j].within(above, up_to) for j, above, up_to in items if j != 0]
         one = next((str(told[item.feature]) for item in items if item.feature != 0), "")
-        _add(added, " and ".join(said) if len(said) > 1 else one, [shared, own])
+        _add(added, " and ".join(meant) if len(meant) > 1 else one, [shared, own])
     base, decision = math.fsum(constant), math.fsum([*constant, *(part for one in added.values() for part in one)])
     scale, forecast, usual, unit = _scaled(learner, X, tasks, label, base, decision)
     [predicted, about] = [predicted, None] if label is None else written([predicted, label])

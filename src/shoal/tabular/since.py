@@ -17,7 +17,7 @@ def column_of_times(named: str | None, kinds: Mapping[str, str]) -> str:
     """The column that says when a row was: the named one, or the first of dates. Raises ValueError if there is none."""
     found = named or next((name for name, kind in kinds.items() if kind == "date"), None)
     if found is None:
-        raise ValueError("the model has no column of dates: say since which row, by its number")
+        raise ValueError("the model has no column of dates: give the number of a row")
     return found
 
 

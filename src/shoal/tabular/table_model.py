@@ -79,9 +79,9 @@ class TableModel:
         rows = RowReader(encoder, Labels(options.kind, options.labels, as_text=as_text), Roles.of(options, None))
         decide_labels(rows.labels, frame[str(options.label)].head(SAMPLE), notation)
         encoder.decide(rows.roles.features(frame.head(SAMPLE)))
-        said = {"task": options.tasks, "label": options.label} | {name: getattr(options, name) for name in OPTIONS}
-        said = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
-        return cls(learner, rows, Reading(said, {"family": "table", "reader": {"last_time": None, "floats": floats}}))
+        saved = {"task": options.tasks, "label": options.label} | {name: getattr(options, name) for name in OPTIONS}
+        saved = {name: list(value) if isinstance(value, tuple) else value for name, value in saved.items() if value}
+        return cls(learner, rows, Reading(saved, {"family": "table", "reader": {"last_time": None, "floats": floats}}))
 
     @property
     def encoder(self) -> StreamEncoder:

@@ -59,7 +59,7 @@ class Thresholds(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What was decided before rows were learned."""
+    """The decisions on rows before these were learned."""
 
     decisions: Any  # (n,); of classes an array each, that of the rest first
     chances: FloatArray  # of classes (n, n_classes), numbered as they came
@@ -193,7 +193,7 @@ class ConformalCore(CoreAround):
         return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(known, task, -1)]))
 
     def learn_all(self, rounds: Rounds, out: FloatArray, thresholds: FloatArray = NONE) -> Learned:
-        """Learn rounds; what was decided before each, and in `thresholds` those before each."""
+        """Learn rounds; return the decisions before each, and fill `thresholds` with the thresholds before each."""
         chances, known = NONE, NONE > 0.0
         if isinstance(self.inner, OneAgainstRest):
             n_known = len(self.inner.classes)

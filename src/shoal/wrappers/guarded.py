@@ -267,7 +267,7 @@ class GuardedCore:
         return np.asarray(1.0 / (1.0 + np.exp(np.clip(-odds, -STEEP, STEEP))))
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """Those of both learners, u times the one's and 1 - u times the other's.
+        """Contributions of both learners, u times the one's and 1 - u times the other's.
 
         The answer's logit a lies between their logits f1 and f0, so u = (a - f0) / (f1 - f0); of numbers, and without
         `values`, u is the task's trust.

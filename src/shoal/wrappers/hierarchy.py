@@ -173,7 +173,7 @@ class HierarchyCore(CoreAround):
         decide_rows(f, self._outside(f_group), task, self.regression, self.learned, new_scratch(BOTH), out)
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """u times those of the learner, and 1 - u times those of the group's, which tasks share.
+        """Contributions: u times those of the learner, and 1 - u times those of the group's, which tasks share.
 
         The answer a lies between their forecasts f and f', so u = (a - f')/(f - f'); where it does not, the intercept
         has the rest. Without `values`, u is the weight of the task's own forecast.
@@ -300,9 +300,9 @@ class Hierarchy(Mixed):
     Notes
     -----
     Of ids with more parts, ``("EU", "France", "shop 7")``, all but the last name one group. Tasks whose ids have one
-    part are in one group, None. A group stays as long as it has a task; what it learned from a forgotten task stays,
-    too. Where groups are alike, or tasks have many rows each, it changes little: ``python -m benchmarks.hierarchies``
-    prints by how much on five streams.
+    part are in one group, None. A group stays as long as it has a task, with all that it learned, also from forgotten
+    tasks. Where groups are alike, or tasks have many rows each, it changes little:
+    ``python -m benchmarks.hierarchies`` prints by how much on five streams.
 
     References
     ----------

@@ -27,7 +27,7 @@ def mean_core(estimator: Any, wrapper: str) -> CoreLike:
     """The same for a wrapper that mixes answers, and judges numbers by squared errors."""
     core = inner_core(estimator, Learner, wrapper)
     if estimator.quantiles:
-        raise ValueError(f"{wrapper} judges numbers by squared errors, which are the mean's, and not a quantile's")
+        raise ValueError(f"{wrapper} judges numbers by squared errors, which suit a mean and no quantile")
     return core
 
 

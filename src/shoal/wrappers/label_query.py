@@ -43,7 +43,7 @@ from shoal.wrappers.inner import inner_core, seen_through
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
 # gain spaces the labels evenly, which leaves the margin less to say; with 0.05 the same change would cost 138 labels.
 GAIN = 0.5
-LARGEST_LOG = 300.0  # of b, up or down: exp of it is still a number
+LARGEST_LOG_B = 300.0  # of log b, up or down: exp of it is still a number
 LEAST = 1e-9  # theta, given a budget: rows that are not sure at all would be asked for whatever b is
 PARAMETERS = {
     "rule": one_of(("margin", "variance", "peers", "fixed")),
@@ -79,7 +79,7 @@ def ask_within(budget: float, theta: float, log_b: float, draw: Callable[[float]
     (True, -0.45)
     """
     wanted = draw(1.0 / (1.0 + max(theta, LEAST) / math.exp(log_b)))
-    return wanted, min(max(log_b + GAIN * (budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+    return wanted, min(max(log_b + GAIN * (budget - wanted), -LARGEST_LOG_B), LARGEST_LOG_B)
 
 
 def both(own: float, peers: float, b: float) -> float:
@@ -122,7 +122,7 @@ class QueryCore(CoreAround):
         self.by_task = params.budget_of == "task"
         self.log_b: dict[int, float] = {}  # by task index, or of the STREAM; 0 if it is not there
         if self.by_task and (self.rule == "fixed" or self.b is not None):
-            raise ValueError("budget_of='task' needs a rule with a budget= that b follows, not b= or rule='fixed'")
+            raise ValueError("budget_of='task' adapts b to budget=, so it takes neither b= nor rule='fixed'")
 
     # ---- the query -----------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class QueryCore(CoreAround):
         if (packed.asked < 0).any() or (packed.granted < 0).any():
             raise ValueError("its numbers of labels are negative")
         log_b = np.concatenate([packed.task_log_b, packed.log_b])
-        if not (np.abs(log_b) <= LARGEST_LOG).all():
+        if not (np.abs(log_b) <= LARGEST_LOG_B).all():
             raise ValueError("the scale of its margins is out of range")
         self.inner.unpack(packed.estimator, size)
         self.random, self.log_b = packed.random, dict(enumerate(log_b.tolist()))

@@ -236,9 +236,7 @@ class MultiClass(WeightedLearner, Classifier):
         if not isinstance(estimator, Classifier) or isinstance(estimator, MultiClass):
             raise ValueError(f"MultiClass needs a classifier of two labels, got {type(estimator).__name__}")
         if isinstance(estimator, LabelQuery):
-            raise ValueError(
-                "a label that one copy asks for is known to all; put MultiClass around the estimator itself"
-            )
+            raise ValueError("all classes learn from a label that one asks for: put MultiClass around its estimator")
         return OneAgainstRest(inner_core(estimator, Classifier, "MultiClass"))
 
     @property

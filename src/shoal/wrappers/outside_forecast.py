@@ -204,14 +204,14 @@ def learn_row(
     scratch.both[0], scratch.both[1] = b, r
     likelihoods(p, y, h, variance)
     likelihoods(scratch.both, y, h, variance)
-    mine = learned.own[k]
-    for i in range(len(p) if mine[0] == 0.0 else 0):
-        mine[1 + i] = learned.weights[i]
-    move(mine[1:], p, learned.weights, SHARE)
+    own = learned.own[k]
+    for i in range(len(p) if own[0] == 0.0 else 0):
+        own[1 + i] = learned.weights[i]
+    move(own[1:], p, learned.weights, SHARE)
     move(learned.weights, p, scratch.even, SHARE)
     u = numbers[BAYES] * scratch.both[0]
     numbers[BAYES] = (1.0 - SLOW_SHARE) * u / (u + (1.0 - numbers[BAYES]) * scratch.both[1]) + 0.5 * SLOW_SHARE
-    mine[0] += h
+    own[0] += h
     numbers[ROWS] += h
 
 
@@ -344,8 +344,7 @@ class OutsideCore(CoreAround):
         decide_rows(f, outside, task, self.regression, self.learned, scratch, out)
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """The estimator's, and what each forecast adds to the answer, one after the other; the intercept has what the
-        mixing does without any."""
+        """Contributions of the estimator, then of each forecast; the intercept has the rest of the mixing's effect."""
         places = [np.flatnonzero(features == column) for column in self.columns]
         if values is None:
             parts: Parts = bare(self.inner).contributions(tasks, features, None)
@@ -404,7 +403,7 @@ class OutsideCore(CoreAround):
 
 
 def with_forecasts(learner: Any, n: int) -> Any:
-    """The learner with the first n columns of X behind the constant, where tables have forecasts, beside its own.
+    """The learner, mixed with the forecasts in the first n columns of X behind the constant, where tables put them.
 
     Raises
     ------

@@ -110,7 +110,7 @@ def test_what_changed_and_how_forecasts_depend_on_a_column(
         (["--since", "3"], "--since compares two parts of a file by --importance: give both"),
         (
             ["--importance", "--since", "2026-01-01"],
-            "the model has no column of dates: say since which row, by its number",
+            "the model has no column of dates: give the number of a row",
         ),
         (["--importance", "--since", "1"], "all rows are since row 1: there is nothing to compare"),
     ):

@@ -41,8 +41,8 @@ def test_arrays_are_cut_the_same_wherever_their_blocks_end() -> None:
     ("text", "message"),
     [
         ('[{"x": 1, "y": 0},\n{"x": 1', "line 2: damaged .*delimiter"),
-        ('[{"x": 1, "y": 0}\n{"x": 1}]', "line 2: damaged .*'{' stands there, expected , or ]"),
-        ('[{"x": 1, "y": 0}]\n[]', "line 2: damaged .*more follows its end"),
+        ('[{"x": 1, "y": 0}\n{"x": 1}]', "line 2: damaged .*'{' found, expected , or ]"),
+        ('[{"x": 1, "y": 0}]\n[]', "line 2: damaged .*text follows its end"),
         ('[{"x": 1, "y": 0},\n', "line 1: damaged .*it breaks off"),
         ("[]", "is empty"),
     ],

@@ -216,8 +216,9 @@ def _explain_changes(data: Sequence[str], table: TableModel, rows: FileStream, o
         cut = cut or Since(first, column, frame, table.notation)
         after = cut.of(frame, before + 1)
         before += len(after)
-        mine = np.ones(len(after), bool) if options.task is None else np.asarray(chunk.task).astype(str) == options.task
-        for part, chosen in zip(parts, (mine & ~after, mine & after), strict=True):
+        one = options.task
+        of_task = np.ones(len(after), bool) if one is None else np.asarray(chunk.task).astype(str) == one
+        for part, chosen in zip(parts, (of_task & ~after, of_task & after), strict=True):
             part.update(as_wide(csr_matrix(chunk.X), n), chunk.task, np.flatnonzero(chosen))
     if cut is None or not any(part.n for part in parts):
         raise _no_rows(data, options)
@@ -235,8 +236,8 @@ def _explain_changes(data: Sequence[str], table: TableModel, rows: FileStream, o
         f"before and since are {_unit(table.learner)}, up or down, in the mean; shares are its part of what all add\n"
     )
     if len(found.by_task) > 1:
-        said = {task: [f"{one.column} {one.change:+.3g}" for one in some] for task, some in found.by_task.items()}
-        _print_tasks([task for part in parts for task in part.tasks if task in said], said)
+        texts = {task: [f"{one.column} {one.change:+.3g}" for one in some] for task, some in found.by_task.items()}
+        _print_tasks([task for part in parts for task in part.tasks if task in texts], texts)
     _export(found, options)
 
 
@@ -281,13 +282,13 @@ def _columns_of(known: Sequence[Any], n: int) -> list[Any]:
     return [*known[:n], *[None] * (n - len(known))]
 
 
-def _print_tasks(tasks: Iterable[Any], said: Mapping[Any, Sequence[str]]) -> None:
+def _print_tasks(tasks: Iterable[Any], texts: Mapping[Any, Sequence[str]]) -> None:
     """A line for each of the tasks of most rows."""
     largest = Counter(tasks).most_common(N_TASKS)
-    print(f"in the {len(largest)} largest of {len(said):,} tasks")
+    print(f"in the {len(largest)} largest of {len(texts):,} tasks")
     width = max(len(_short(task)) for task, _ in largest)
     for task, _ in largest:
-        print(f"  {_short(task):<{width}}  {', '.join(said[task][:N_COLUMNS])}")
+        print(f"  {_short(task):<{width}}  {', '.join(texts[task][:N_COLUMNS])}")
 
 
 def _export(found: Any, options: ExplainOptions) -> None:

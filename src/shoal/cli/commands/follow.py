@@ -84,7 +84,7 @@ def _check(follow: FollowOptions, rows: RowOptions, begun: dict[str, Any] | None
         )
     if is_new and rows.label is None:
         raise ValueError("--label is missing: the column of the labels (or --model, to go on with a saved model)")
-    # The same command starts again, for ever; what a run alone needs is not kept with the model.
+    # The same command starts again, for ever; options of a run alone are not kept with the model.
     known = {} if begun is None else dict(begun)
     if follow.id is not None and "ignore" in known:
         known["ignore"] = tuple(name for name in known["ignore"] if name != follow.id)

@@ -161,8 +161,8 @@ def _print_kinds(kinds: Mapping[str, type]) -> None:
         print(f"  {name:28}{summary}")
         parameters = inspect.signature(kind).parameters.values()
         if parameters:
-            said = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
-            print(f"  {'':28}{', '.join(said)}")
+            shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
+            print(f"  {'':28}{', '.join(shown)}")
 
 
 def print_learner(name: str) -> None:

@@ -100,11 +100,11 @@ def serve_model(
                 fed.start()
             found = service.describe()
             port = options.port if listener is None else listener.getsockname()[1]
-            said = (
+            address = (
                 f"{found['learner']} of {plural(found['tasks'], 'task')} at http://{options.host}:{port} (log and "
                 f"snapshots in {folder}); Ctrl-C ends it"
             )
-            say = partial(console.print, said, soft_wrap=True, highlight=False)
+            say = partial(console.print, address, soft_wrap=True, highlight=False)
             if listener is None:
                 from shoal.cluster.ray_serve import by_ray_serve
 
@@ -140,7 +140,7 @@ def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
     with suppress(FileNotFoundError):
         status = model.stat()
         found = json.dumps({"size": status.st_size, "modified": status.st_mtime_ns})
-    said = []
+    notes = []
     if found is not None and began.exists() and began.read_text() != found:
         files = ModelFolder(folder)
         if not replace and files.has_taken(files.name_of(model)):
@@ -151,11 +151,11 @@ def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
         kept = next(path for n in count(1) if not (path := Path(f"{folder}.{n}")).exists())
         with open_lock(folder):  # raises if a service has it
             folder.rename(kept)
-        said = [f"{folder} begins anew with {model}; what it was is kept in {kept}"]
+        notes = [f"{folder} begins anew with {model}; what it was is kept in {kept}"]
     if found is not None and not folder.exists():
         folder.mkdir(parents=True)
         write_whole(began, found.encode())
-    return said
+    return notes
 
 
 @contextmanager

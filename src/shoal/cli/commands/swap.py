@@ -1,4 +1,4 @@
-"""`shoal swap`: another model in the place of the one that answers, while the log goes on."""
+"""`shoal swap`: replaces the model of a service, whose log goes on."""
 
 import os
 import shutil

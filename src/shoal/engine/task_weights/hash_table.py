@@ -50,7 +50,7 @@ class Tables(NamedTuple):
     start: Annotated[IntArray, TASK]
     size: Annotated[IntArray, TASK]  # groups, a power of two, or 0
     filled: Annotated[IntArray, TASK]  # pairs of the task
-    used: Annotated[IntArray, ROW]  # (1,) groups that were ever given away
+    used: Annotated[IntArray, ROW]  # (1,) groups that tables took so far
     # (3, 64) scratch: features to be put into a table, their slots, and the new content of these
     waiting: Annotated[IntArray, ROW]
     # (32,) 1 + the start of a blank piece of 2^i groups, whose first word is that of the next one; or 0
@@ -68,7 +68,7 @@ def new_tables(n_tasks: int, capacity: int, slots: int) -> Tables:
 
 
 def for_tasks(tables: Tables, n_tasks: int) -> Tables:
-    """The same arena for another number of tasks, whose tables are still to be told."""
+    """The same arena for another number of tasks, whose tables the caller sets."""
     start, size, filled = np.zeros((3, n_tasks), np.int64)
     return tables._replace(start=start, size=size, filled=filled)
 
@@ -100,7 +100,7 @@ def home(start: np.uint64, size: np.uint64, feature: np.uint32) -> np.uint64:
 
 @kernel
 def next_group(start: np.uint64, size: np.uint64, group: np.uint64) -> np.uint64:
-    """Where to look if all of a group's slots are other pairs'."""
+    """The group to look in next if other pairs have all slots of a group."""
     return start + ((group - start + U(1)) & (size - U(1)))
 
 
@@ -113,13 +113,13 @@ def hint(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32) 
 
 @kernel
 def fetch(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32) -> None:
-    """Have the group brought from memory where `find` will look first."""
+    """Prefetch the group where `find` will look first."""
     prefetch(tables.words, home(start, size, feature) * U(WORDS))
 
 
 @kernel
 def fetch_hints(tables: Tables, task: int) -> None:
-    """Have all hints of a task brought from memory."""
+    """Prefetch all hints of a task."""
     for first in range(U(HINTS * tables.start[task]), U(HINTS * (tables.start[task] + tables.size[task])), U(LINE)):
         prefetch(tables.hints, first)
 
@@ -156,9 +156,9 @@ def place_at(slot: int | np.uint64) -> np.uint64:
 
 @kernel
 def take_slot(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32, k: int) -> None:
-    """Find the k-th pair that waits, which is not in the table, a slot; `write_key` follows once all have one.
+    """Take a free slot for the k-th queued pair, which is not in the table; `write_key` follows when all have one.
 
-    It is known where all go before the first is written: a processor that does not know yet where it will write does
+    All slots are found before the first key is written: a processor that does not know yet where it will write does
     not read ahead, and pairs would wait for memory one by one, which takes twice as long.
     """
     group = home(start, size, feature)
@@ -174,7 +174,7 @@ def take_slot(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uin
 
 @kernel
 def write_key(tables: Tables, feature: np.uint32, k: int) -> None:
-    """Write the key of the k-th pair that waits into its slot."""
+    """Write the key of the k-th queued pair into its slot."""
     tables.words[U(tables.waiting[SLOT, k])] = np.int32(feature) + np.int32(1)
 
 
@@ -250,7 +250,7 @@ def _piece(tables: Tables, size: int) -> int:
 
 @kernel
 def _give_back(tables: Tables, start: int, size: int) -> None:
-    """Blank the groups of a table, for the next that is so large."""
+    """Blank the groups of a table, for the next table of that size."""
     for i in range(U(WORDS * start), U(WORDS * (start + size))):
         tables.words[i] = 0
     for group in range(U(start), U(start + size)):
@@ -320,7 +320,7 @@ def with_capacity(tables: Tables, pairs: int = 0) -> Tables:
 
 @kernel(entry=True)
 def without_task(tables: Tables, task: int) -> None:
-    """Empty a task's table: its groups are there for others."""
+    """Empty a task's table; other tasks may take its groups."""
     if tables.size[task] > 0:
         _give_back(tables, tables.start[task], tables.size[task])
     tables.size[task] = tables.filled[task] = 0

@@ -45,7 +45,7 @@ def _column(row: Row, i: int | np.uint64) -> np.uint32:
 
 @kernel
 def _note(number: int, ahead: Lookahead) -> np.uint64:
-    """The first word of a row's notes; there are notes of two rows, this one and the next."""
+    """The first word of a row's notes; two rows have notes, this one and the next."""
     return U(number & 1) * U(len(ahead) // 2)
 
 
@@ -60,7 +60,7 @@ def nothing_ahead(ahead: Lookahead) -> None:
 def _look(
     row: Row, first: int, last: int, task: int, tables: hash_table.Tables, hits: np.uint64, ahead: Lookahead
 ) -> np.uint64:
-    """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
+    """Note the entries from `first` on that may occur, and prefetch their groups; return how many they are."""
     (start, size), n = hash_table.place_of(tables, task), U(0)
     for i in range(U(first), U(last)):
         ahead[hits + n] = i
@@ -74,7 +74,7 @@ def _look(
 
 @kernel
 def look_ahead(row: Row, number: int, task: int, tables: hash_table.Tables, ahead: Lookahead) -> None:
-    """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
+    """Note which entries of the row of this number may occur, and prefetch their groups before its turn comes."""
     note = _note(number, ahead)
     if tables.size[task] > 0 and len(row.x) <= MOST:
         ahead[note + ROW], ahead[note + FILLED] = number, tables.filled[task]
@@ -111,7 +111,7 @@ def _hints(row: Row, first: int, last: int, task: int, tables: hash_table.Tables
 
 @kernel
 def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: hash_table.Tables) -> None:
-    """Have the groups of those entries first + i brought from memory whose bit i is set."""
+    """Prefetch the groups of the entries first + i whose bit i is set."""
     start, size = U(tables.start[task]), U(tables.size[task])
     while bits != U(0):
         hash_table.fetch(tables, start, size, _column(row, U(first) + lowest_bit(bits)))
@@ -120,7 +120,7 @@ def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: hash_tab
 
 @kernel
 def add_pairs(row: Row, scale: float, task: int, tables: hash_table.Tables, like: FloatArray) -> None:
-    """There is capacity. A pair without a hint is new, so nothing needs to be compared."""
+    """v_task <- v_task + scale x, for which there is capacity. A pair without a hint is new: no slot is compared."""
     start, size = U(tables.start[task]), U(tables.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))
@@ -155,7 +155,7 @@ def add_pairs(row: Row, scale: float, task: int, tables: hash_table.Tables, like
 
 @kernel
 def missing_pairs(row: Row, task: int, tables: hash_table.Tables) -> int:
-    """How many of the pairs do not occur yet; asked only when the table may be too full."""
+    """How many of the pairs do not occur yet; called only when the table may be too full."""
     start, size, missing = U(tables.start[task]), U(tables.size[task]), len(row.x)
     for i in range(len(row.x) if size > U(0) else 0):
         feature = _column(row, i)

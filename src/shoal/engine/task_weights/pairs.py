@@ -19,7 +19,7 @@ def sorted_pairs(tables: Tables, task: int) -> tuple[IntArray, NDArray[Any]]:
 def check_pairs(starts: IntArray, features: NDArray[Any], n_values: int, n_tasks: int, n_features: int) -> None:
     """Raise ValueError unless these are the sorted features of each task's pairs."""
     if len(starts) != n_tasks + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(features):
-        raise ValueError("where the pairs of tasks begin is not in order")
+        raise ValueError("the offsets of its tasks' pairs are not in order")
     if len(features) != n_values:
         raise ValueError(f"{len(features)} pairs have {n_values} values")
     steps = np.diff(features)

@@ -49,13 +49,13 @@ def new_records(
 
 
 def for_tasks(pairs: Records, n_tasks: int) -> Records:
-    """The same records for another number of tasks, whose tables are still to be told."""
+    """The same records for another number of tasks, whose tables the caller sets."""
     return pairs._replace(tables=_tables.for_tasks(pairs.tables, n_tasks))
 
 
 @kernel
 def find_all(pairs: Records, task: int, features: IntArray, found: Found) -> int:
-    """Look for a row's pairs, and say how many do not occur yet."""
+    """Find the records of a row's pairs; return how many pairs do not occur yet."""
     tables, place, entry, missing = pairs.tables, found.place, found.entry, 0
     if task < 0 or tables.size[task] == 0:
         for i in range(len(features)):
@@ -74,7 +74,7 @@ def find_all(pairs: Records, task: int, features: IntArray, found: Found) -> int
 
 @kernel
 def add_all(pairs: Records, task: int, features: IntArray, missing: int, found: Found) -> None:
-    """Give those pairs of a row that `find_all` missed their records, which are zero."""
+    """Add the pairs of a row that `find_all` missed, with records of zeros."""
     tables = pairs.tables
     hash_table.make_capacity(tables, task, missing)
     for first in range(0, missing, hash_table.MOST_WAITING):

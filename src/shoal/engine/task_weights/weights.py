@@ -54,7 +54,7 @@ def _wide(n_tasks: int, capacity: int, dtype: Any) -> TaskWeights:
 
 
 def dense_limit(mistake_driven: bool) -> int:
-    """So many weights are dense from the start; fewer where few rows are learned from."""
+    """How many weights are dense from the start: fewer for learners that learn only from mistakes."""
     return DENSE_FIRST if mistake_driven else DENSE_MOST
 
 
@@ -176,7 +176,7 @@ def _row(rounds: Rounds, row: int) -> Row:
 
 @kernel
 def _prefetch_hints(rounds: Rounds, row: int, own: TaskWeights) -> None:
-    """Have the hints of a row brought from memory, if there is such a row."""
+    """Prefetch the hints of a row, if there is such a row."""
     if row < len(rounds.task) and rounds.task[row] >= 0:
         first, last = row_bounds(rounds, row)
         if hash_table.HINTS * own.tables.size[rounds.task[row]] <= LINE * (last - first):  # else it needs few of them
@@ -185,7 +185,7 @@ def _prefetch_hints(rounds: Rounds, row: int, own: TaskWeights) -> None:
 
 @kernel
 def _prepare(rounds: Rounds, row: int, own: TaskWeights, ahead: Lookahead) -> None:
-    """Look where the weights of a row are, and have the hints of the row after it fetched; if there are such rows."""
+    """Look up the weights of a row and prefetch the hints of the row after it, if there are such rows."""
     if row < len(rounds.task) and rounds.task[row] >= 0:
         look_ahead(_row(rounds, row), row, rounds.task[row], own.tables, ahead)
     _prefetch_hints(rounds, row + 1, own)
@@ -193,7 +193,7 @@ def _prepare(rounds: Rounds, row: int, own: TaskWeights, ahead: Lookahead) -> No
 
 @kernel
 def _prefetch_dense(rounds: Rounds, row: int, own: TaskWeights) -> None:
-    """Have the dense weights of a sparse row brought from memory, if there is such a row and caches do not hold all."""
+    """Prefetch the dense weights of a sparse row, if there is such a row and caches do not hold all of them."""
     if own.dense.nbytes > CACHED and row < len(rounds.task) and rounds.task[row] >= 0:
         first, last = row_bounds(rounds, row)
         w = own.dense[rounds.task[row]]

@@ -1,4 +1,4 @@
-"""Metrics of scikit-learn over the rows of a stream, by the name of a scorer or a function, or as such.
+"""Metrics of scikit-learn over the rows of a stream: a scorer, a function of `sklearn.metrics`, or the name of one.
 
 A learner's answers stand in for the features, and an estimator that only reads them off stands in for the model: so
 every scorer takes them as it takes a model, and the numbers are scikit-learn's. Rows are kept, 24 bytes each. A task

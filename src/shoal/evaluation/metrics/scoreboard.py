@@ -72,7 +72,7 @@ class Blocks:
     Blocks have 100 rows, and twice as many whenever there are twenty: at the end there are 10 to 19, and what is left
     behind the last one is less than a block. A metric's standard error is s / sqrt(n), where s is the standard
     deviation of its values in the n blocks. Rows that lie near each other stay together, so that a block averages
-    what they have in common; what the learner gains in the course of the stream counts as deviation.
+    what they have in common; the learner's progress along the stream counts as deviation.
     """
 
     def __init__(self, new: Callable[[], Tally]) -> None:

@@ -198,7 +198,7 @@ def hint(column: pl.Series, notation: Notation, kind: str = "category") -> str:
 
 
 def _are_ids(column: pl.Series) -> bool:
-    """Is every value there, another one and no fraction?"""
+    """Is every value present, distinct and whole?"""
     if len(column) < FEWEST_IDS or column.null_count() or column.n_unique() < len(column):
         return False
     return not column.dtype.is_float() and not (

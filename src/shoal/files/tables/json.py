@@ -167,13 +167,13 @@ class _Cutter:
             self._line += text.count("\n", done, at)
             done = at
             if self._expected == END:
-                raise self._damaged("more follows its end")
+                raise self._damaged("text follows its end")
             if text[at] in self._expected:
                 self._expected = {"[": FIRST, ",": NEXT, "]": END}[text[at]]
                 done += 1
                 continue
             if self._expected not in VALUE_MAY_COME:
-                raise self._damaged(f"{text[at]!r} stands there, expected {' or '.join(self._expected)}")
+                raise self._damaged(f"{text[at]!r} found, expected {' or '.join(self._expected)}")
             end = self._end(text, at, is_last=is_last)
             if end is None:
                 break

@@ -1,6 +1,6 @@
 """Meanings of the features of a row, in the words and units of its table: "price 2.50", "offer flyer", "day Monday".
 
-And what a column could say instead: its typical values, with their features.
+And the typical values of a column, with their features.
 """
 
 import calendar

@@ -201,9 +201,9 @@ def check(packed: Packed, n_tasks: int) -> None:
         (packed.task, (n,)),
     ]
     if any(array.shape != shape for array, shape in shapes):
-        raise ValueError("arrays of its trees are of other sizes than they say")
+        raise ValueError("the arrays of its trees do not have the sizes that their counts give")
     if counters[STORED] != n or n > BUFFER + SPARE or counters[NEXT] >= BUFFER + SPARE:
-        raise ValueError("its trees' rows are not as many as they say")
+        raise ValueError("its trees' rows do not have the number that their counts give")
     if n < BUFFER + SPARE and counters[NEXT] != n:
         raise ValueError("the place of its trees' next row is out of range")
     if ((sizes < FIRST_COLUMN) | (sizes > n_columns)).any():

@@ -253,7 +253,7 @@ def _code_column(c: int, side: int, state: State) -> None:
 
 @kernel(alone=False)
 def cost_of(step: int, n: int, n_columns: int) -> int:
-    """Of a step of a training: about how many additions to a histogram it is worth."""
+    """The cost of a step of a training, in additions to a histogram."""
     if step < n_columns:
         return 40 * n
     return (3 * n + 2 * (FEW_LEAVES if step < n_columns + N_SMALL else N_LEAVES) * N_CODES) * n_columns

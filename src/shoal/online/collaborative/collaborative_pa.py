@@ -135,7 +135,7 @@ ALGORITHM = Algorithm[State](
     learn=learn,
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",), settle=settle),
-    no_weights="its steps for all tasks and for the row's own one are tied for a row that comes once",
+    no_weights="its paper ties the steps of the global and the task's model for a row that comes once",
     retune=retune,
     storage=Storage(check=check),
 )

@@ -361,7 +361,7 @@ class QuantileCore(CoreAround):
         answer_all(self._for_offsets(rounds), forecasts, self._head, out.reshape(len(out), -1))
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """Those to the forecast; how far the quantile is from it is part of the intercept.
+        """Contributions to the forecast; the quantile's distance from it is part of the intercept.
 
         Raises
         ------

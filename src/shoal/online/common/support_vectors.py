@@ -357,7 +357,7 @@ def check(setup: Setup, state: State, size: Size) -> None:
         raise ValueError(f"it says that it holds {n} rows, but it holds {len(s.y)}")
     for starts, held in ((s.value_starts, s.values), (s.index_starts, s.indices)):
         if len(starts) != n + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(held):
-            raise ValueError("where its stored rows begin is not in order")
+            raise ValueError("the offsets of its stored rows are not in order")
     lengths, indexed = np.diff(s.value_starts), np.diff(s.index_starts)
     if not ((indexed == lengths) | (indexed == 0)).all() or (lengths[indexed == 0] > size.features).any():
         raise ValueError("its stored rows have other lengths than their columns")

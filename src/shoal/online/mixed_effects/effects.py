@@ -88,7 +88,7 @@ class Scratch(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Of a row, on the scale of targets; variances in units of the noise's."""
+    """The forecast of a row, on the scale of targets; variances in units of the noise's."""
 
     margin: float  # m
     variance: float  # V
@@ -143,7 +143,7 @@ class Site(NamedTuple):
 
 @kernel(alone=False)
 def matched(m: float, V: float, y: float) -> Site:
-    """The normal one that gives the margin its mean and variance after the label."""
+    """The normal target that gives the margin its mean and variance after the label."""
     kappa = 1.0 / math.sqrt(1.0 + math.pi / 8.0 * V)
     p = 1.0 / (1.0 + math.exp(-kappa * m))
     c = max(kappa * kappa * p * (1.0 - p), FLAT)
@@ -152,7 +152,7 @@ def matched(m: float, V: float, y: float) -> Site:
 
 @kernel(inline=False, alone=False)
 def implicit(m: float, V: float, y: float) -> Site:
-    """That of the implicit step, whose q is found by Newton's method between its bounds."""
+    """The target of the implicit step, whose q is found by Newton's method between its bounds."""
     low, high = (m, m + V) if y > 0.5 else (m - V, m)
     q, p = m, 0.0
     for _ in range(60):
@@ -276,7 +276,7 @@ def open_row(d: int, x: FloatArray, h: float, task: int, variance: float, state:
 
 @kernel(alone=False)
 def first_variance(state: Effects) -> float:
-    """Of a task's own weight: tasks' margins vary by 1."""
+    """The first variance of a task's own weights: tasks' margins vary by 1."""
     return float(state.sums[WEIGHT] / state.sums[SQUARES])
 
 

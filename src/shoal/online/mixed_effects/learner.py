@@ -174,7 +174,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
 
 
 class Weights(NamedTuple):
-    """Of tasks on dense rows; the first is the constant's."""
+    """Weights of tasks on dense rows; the first is the constant's."""
 
     common: FloatArray  # (columns,) mu
     own: FloatArray  # (tasks, columns) u_k
@@ -239,7 +239,7 @@ LABELS = Algorithm[State](
     allocate=allocate,
     learn=learn,
     decide=decide,
-    exchange="what a row says of the common weights depends on all that its task has seen and on the covariance of all",
+    exchange="a row's step of the common weights depends on its task's earlier rows and on the covariance of all tasks",
     no_weights="",
     tasks=Tasks(leave=leave),
     storage=Storage(capacity=few_features, extend=extend, pack=pack, check=check, unpack=unpack),

@@ -234,7 +234,7 @@ ALGORITHM = Algorithm[State](
     learn=learn,
     decide=decide,
     exchange="every task answers by the rows that all tasks keep",
-    no_weights="on a mistake its matrix takes the row in once, and its paper has no meaning for a part of that",
+    no_weights="a mistake adds its row to the matrix once, and its paper has no meaning for a part of that",
     retune=retune,
     tasks=Tasks(named=named_tasks, enter=enter, leave=support_vectors.leave, left=left),
     storage=Storage(pack=pack, check=check),

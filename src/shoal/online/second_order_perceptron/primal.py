@@ -213,7 +213,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 def grow(setup: Setup, state: State, size: Size) -> State:
-    """Features to come of the models that there are have seen nothing but the prior."""
+    """Later features of the present models have seen nothing but the prior."""
     larger = allocate(setup, size)
     live = len(state.prior) if setup.settings.pooled else int(state.counters[TASKS])
     each = np.arange(size.features)
@@ -235,7 +235,7 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
 
 
 def enter(setup: Setup, state: State, n_tasks: int) -> None:
-    """Move from the prior of the tasks so far to that of n_tasks, by adding what it is larger."""
+    """Replace the prior of the tasks so far by that of n_tasks: add the difference."""
     settings = setup.settings
     old, new = (1, 1) if settings.pooled else (int(state.counters[TASKS]), n_tasks)
     state.counters[TASKS] = n_tasks

@@ -60,7 +60,7 @@ def rotate_in(U: FloatArray, w: FloatArray, first: int, n: int, row: FloatArray,
 def remove_first(U: FloatArray, w: FloatArray, n: int, row: FloatArray) -> None:
     """Leave the first row and column out of M, and the first entry out of b; `row` is scratch for n numbers.
 
-    The rest of M is U_22^T U_22 + u_12^T u_12: what the first row held is rotated into those below.
+    The rest of M is U_22^T U_22 + u_12^T u_12: the first row is rotated into those below.
     """
     for k in range(n):
         row[k] = U[0, k]

@@ -170,7 +170,7 @@ LABELS = Algorithm[State](
     allocate=allocate,
     learn=learn,
     decide=decide,
-    exchange="common weights are learned from what levels leave, and how levels drift from the rows of all tasks",
+    exchange="common weights learn from the residuals of levels, and the drift of levels from the rows of all tasks",
     no_weights="",
     storage=Storage(capacity=few_features, extend=extend, pack=pack, check=check, unpack=unpack),
     explain=Explain(contributions=contributions),

@@ -1,4 +1,4 @@
-"""As it should be done: all online learners on all data sets, rows alike, the same budget for choosing parameters.
+"""Our own protocol: all online learners on all data sets, the same rows, the same budget for choosing parameters.
 
 Words are log(1 + count), rows have unit norm; one pass, every row predicted before it is learned, macro-AUC. Each
 learner may try 30 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.

@@ -32,9 +32,9 @@ def _version(modules: frozenset[str]) -> str:
 
 
 def version_of_function(function: Callable[..., Any]) -> str:
-    """A hash that changes with the function, with what of its own module it names, and with modules these need.
+    """A hash of the function, of the parts of its module that it names, and of the modules that these need.
 
-    What else stands in its module (published numbers, pictures, other protocols) and comments do not count.
+    Comments and all else in its module (published numbers, pictures, other protocols) do not count.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""The papers' claims as data, a file a paper. A rule decides each from stored runs; no verdict is written by hand,
-but for what a rule that was changed had said before.
+"""The papers' claims as data, a file a paper. A rule decides each from stored runs. The only verdicts written
+by hand are those of earlier forms of a rule.
 
 Read `claim` first, then `evidence`, `rules` and a paper.
 """

@@ -84,7 +84,7 @@ def global_on_spam(e: Evidence) -> Iterator[Case]:
 
 
 def need_diminishes(e: Evidence) -> Iterator[Case]:
-    """What SMTL gains over independent learning, with few rows a task less with many."""
+    """The gain of SMTL over independent learning, with few rows a task less that with many."""
     for form in ("SMTL-t", "SMTL-e"):
         few, many = (
             e.values(BATCH, form, "landmine", size) - e.values(BATCH, "ITL", "landmine", size)

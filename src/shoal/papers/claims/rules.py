@@ -8,7 +8,7 @@ from shoal.papers.claims.evidence import Evidence
 
 NEVER = "a bound is broken by a single shuffle, so that no mean is compared"
 AN_ORDER = "it asks for an order, not for how far apart its numbers are"
-EQUAL = {"error": 0.5, "auc": 0.01}  # what counts as equal, said before the runs: per cent of error, and AUC
+EQUAL = {"error": 0.5, "auc": 0.01}  # equal within these limits, set before the runs: per cent of error, and AUC
 
 
 def nothing(_: Evidence) -> Iterator[Case]:
@@ -37,7 +37,7 @@ def beats_each(
 def no_worse(
     e: Evidence, experiment: str, data: str, metric: str, learner: str, other: str, margin: float, where: str = ""
 ) -> Case:
-    """What `learner` loses against `other` is less than a margin, beyond chance: the interval ends below the margin."""
+    """`learner` loses less than a margin against `other`, beyond chance: the interval ends below the margin."""
     gain = e.gain(experiment, learner, other, data, metric)
     names = (number(e, experiment, name, data, metric) for name in (learner, other))
     return shown(where or data, gain.less(-margin), *names)

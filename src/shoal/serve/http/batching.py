@@ -15,8 +15,8 @@ LOOKING = ThreadPoolExecutor(2, "shoal-look")
 
 
 async def looked(work: Callable[[], Any]) -> Any:
-    """The result of work that looks at the model or its counts, two at a time: many who look at once would keep
-    the interpreter, and the threads of `in_thread`, from predictions."""
+    """The result of work that reads the model or its counts, two at a time: more would take the interpreter, and the
+    threads of `in_thread`, from predictions."""
     return await asyncio.get_running_loop().run_in_executor(LOOKING, work)
 
 

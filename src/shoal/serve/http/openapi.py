@@ -263,7 +263,7 @@ class Similar(TypedDict):
 
 
 class Way(TypedDict):
-    """A way of sharing, and how much of the forecast is its."""
+    """A way of sharing, and its part of the forecast."""
 
     way: str
     weight: float
