@@ -24,7 +24,12 @@ class Reader(Protocol):
 
     @property
     def feature_names(self) -> list[str]: ...
+    @property
+    def feature_columns(self) -> list[str | None]: ...
+    @property
+    def unmatched(self) -> list[str]: ...
     def chunks(self) -> Iterator[Piece]: ...
+    def meanings(self, row: int) -> Mapping[int, Any]: ...
     def notes(self) -> list[str]: ...
     def to_dict(self) -> State: ...
 
@@ -88,10 +93,7 @@ class FileStream(Iterator[Chunk]):
     @property
     def feature_columns(self) -> list[str | None]:
         """The column of the table from which each feature comes; of other files each feature is a column."""
-        if not self.is_table:
-            return [*self.feature_names]
-        found: list[str | None] = self._reader.feature_columns  # type: ignore[attr-defined]
-        return found
+        return list(self._reader.feature_columns)
 
     @property
     def kind(self) -> str:
@@ -140,13 +142,12 @@ class FileStream(Iterator[Chunk]):
 
     def meanings(self, row: int) -> Mapping[int, Any]:
         """Meanings of a row's features in the last chunk, by their columns of X; of a table without `read_ahead`."""
-        found: Mapping[int, Any] = self._reader.meanings(row) if self.is_table else {}  # type: ignore[attr-defined]
-        return found
+        return self._reader.meanings(row)
 
     @property
     def unmatched(self) -> list[str]:
         """Columns of a saved state that are absent, and unknown ones that are not used, a sentence each."""
-        return list(getattr(self._reader, "unmatched", ()))
+        return list(self._reader.unmatched)
 
     @property
     def bytes_read(self) -> int | None:

@@ -152,6 +152,20 @@ class SparseReader(ABC):
     def feature_names(self) -> list[str]:
         """Names of the columns of X in the chunks given so far."""
 
+    @property
+    def feature_columns(self) -> list[str | None]:
+        """Each feature is a column."""
+        return [*self.feature_names]
+
+    @property
+    def unmatched(self) -> list[str]:
+        """Sparse rows lack no columns."""
+        return []
+
+    def meanings(self, row: int) -> dict[int, Any]:
+        """Features without a table have no meanings but their names."""
+        return {}
+
     @abstractmethod
     def to_dict(self) -> State:
         """The state with which the reader of another file begins, for JSON."""
