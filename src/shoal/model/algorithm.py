@@ -58,6 +58,9 @@ class Piece(NamedTuple):
     more: tuple[Any, ...] = ()  # that the kernels take after `out`
 
 
+Row: TypeAlias = tuple[dict[str, Any], tuple[Any, ...]]  # `changes` and `more` of one row, to make no piece for it
+
+
 class Exchange(NamedTuple):
     """How copies of a state that learned different tasks become one again: what to do with each shared array."""
 
@@ -133,6 +136,7 @@ class Chunks(NamedTuple, Generic[S]):
         as_it_is  # the form of the state that kernels and `pieces` take, made for each state once
     )
     pieces: Callable[[Setup, Any, Rounds, bool], Iterable[Piece]] | None = None  # None: as a whole
+    row: Callable[[Setup, Any, Rounds, bool], Row] | None = None  # the same of one row; None: a piece of it
     run: Callable[[Callable[..., int], tuple[Any, ...], Rounds, Setup], int] | None = None  # calls the learn kernel,
     # maybe in threads, with `Piece.more` or its own; a single row is learned without it
     failure: str = ""  # the error if the learn kernel returns FAILED

@@ -188,14 +188,19 @@ class Core:
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
         """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
-        pieces = self.algorithm.chunks.pieces
-        if pieces is None:
-            self._learn(rounds, self.setup.settings, out, ())
-            return
-        for piece in pieces(self.setup, self._seen, rounds, True):
-            if piece.changes:
-                self.state = self.state._replace(**piece.changes)
-            self._learn(piece.rounds, piece.settings, out[piece.first : piece.last], piece.more)
+        chunks, setup = self.algorithm.chunks, self.setup
+        if chunks.pieces is None:
+            self._learn(rounds, setup.settings, out, ())
+        elif chunks.row is not None and len(rounds.task) == 1:
+            changes, more = chunks.row(setup, self._seen, rounds, True)
+            if changes:
+                self.state = self.state._replace(**changes)
+            self._learn(rounds, setup.settings, out, more)
+        else:
+            for piece in chunks.pieces(setup, self._seen, rounds, True):
+                if piece.changes:
+                    self.state = self.state._replace(**piece.changes)
+                self._learn(piece.rounds, piece.settings, out[piece.first : piece.last], piece.more)
 
     def _learn(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> None:
         done = self._run(rounds, settings, out, more)
@@ -226,13 +231,17 @@ class Core:
         self._answer(self.algorithm.explain.confidence, rounds, out)
 
     def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
-        chunks, state = self.algorithm.chunks, self._seen
+        chunks, state, setup = self.algorithm.chunks, self._seen, self.setup
         if chunks.pieces is None:
-            call(kernel, rounds, self.setup.settings, state, out, self._dtype)
-            return
-        for piece in chunks.pieces(self.setup, state, rounds, False):
-            seen = chunks.seen(self.state._replace(**piece.changes)) if piece.changes else state
-            call(kernel, piece.rounds, piece.settings, seen, out[piece.first : piece.last], self._dtype, *piece.more)
+            call(kernel, rounds, setup.settings, state, out, self._dtype)
+        elif chunks.row is not None and len(rounds.task) == 1:
+            _, more = chunks.row(setup, state, rounds, False)
+            call(kernel, rounds, setup.settings, state, out, self._dtype, *more)
+        else:
+            for piece in chunks.pieces(setup, state, rounds, False):
+                seen = chunks.seen(self.state._replace(**piece.changes)) if piece.changes else state
+                into = out[piece.first : piece.last]
+                call(kernel, piece.rounds, piece.settings, seen, into, self._dtype, *piece.more)
 
     # ---- explaining --------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from shoal.engine.intrinsics import prefetch
 from shoal.engine.rounds import Rounds, cut, n_numbers
 from shoal.engine.rows import open_weighted, padded, row_bounds, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
-from shoal.model.algorithm import Algorithm, Chunks, Exchange, Piece, Setup, Storage, Tasks
+from shoal.model.algorithm import Algorithm, Chunks, Exchange, Piece, Row, Setup, Storage, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
@@ -213,25 +213,38 @@ def _timed(ask: Callable[[int, Handle[State]], Asked], first: int, state: Handle
 
 def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, state: Handle[State]) -> Asked:
     """The piece that begins there, and a state with what groups learned; all that is left once all of them sleep."""
-    settings, dense_settings, n = setup.settings, setup.settings.dense, len(rounds.task)
-    if sleeps(state.of.dense, dense_settings):
-        piece = rounds if first == 0 else cut(rounds, first, n)
-        work = _scratch(setup, piece).row
-        return Piece(first, n, piece, settings, {}, (ASLEEP, work, WHOLE) if learns else (ASLEEP, work)), state
-    last = _end(rounds, learns, first)
+    n = len(rounds.task)
+    last = n if sleeps(state.of.dense, setup.settings.dense) else _end(rounds, learns, first)
     piece = rounds if last - first == n else cut(rounds, first, last)
-    scratch = _scratch(setup, piece)
-    of_dense = scratch.margins if n == 1 else new_margins(last - first)
-    if not learns:
-        answered(piece, dense_settings, state, of_dense.margins, scratch.dense)
-        return Piece(first, last, piece, settings, {}, (of_dense, scratch.row)), state
-    if len(piece.starts) - 1 < last - first:
-        of_dense = of_dense._replace(again=of_dense.margins.copy())
-    after = learned(piece, dense_settings, state, of_dense.margins, of_dense.again, scratch.dense)
-    if sleeps(after.of.dense, dense_settings):
-        after = Handle(after.of._replace(dense=asleep(after.of.dense, regression=dense_settings.regression)))
+    after, more = _answered(setup, piece, learns, state)
     changes = {} if after is state else {"dense": after.of.dense}
-    return Piece(first, last, piece, settings, changes, (of_dense, scratch.row, WHOLE)), after
+    return Piece(first, last, piece, setup.settings, changes, more), after
+
+
+def one_row(setup: Setup, state: Handle[State], rounds: Rounds, learns: bool) -> Row:
+    """The same of one row."""
+    after, more = _answered(setup, rounds, learns, state)
+    return ({} if after is state else {"dense": after.of.dense}), more
+
+
+def _answered(
+    setup: Setup, rounds: Rounds, learns: bool, state: Handle[State]
+) -> tuple[Handle[State], tuple[Any, ...]]:
+    """A state with what groups learned of rows, and what the loop over them takes besides."""
+    settings, n = setup.settings.dense, len(rounds.task)
+    scratch = _scratch(setup, rounds)
+    if sleeps(state.of.dense, settings):
+        return state, (ASLEEP, scratch.row, WHOLE) if learns else (ASLEEP, scratch.row)
+    of_dense = scratch.margins if n == 1 else new_margins(n)
+    if not learns:
+        answered(rounds, settings, state, of_dense.margins, scratch.dense)
+        return state, (of_dense, scratch.row)
+    if len(rounds.starts) - 1 < n:
+        of_dense = of_dense._replace(again=of_dense.margins.copy())
+    after = learned(rounds, settings, state, of_dense.margins, of_dense.again, scratch.dense)
+    if sleeps(after.of.dense, settings):
+        after = Handle(after.of._replace(dense=asleep(after.of.dense, regression=settings.regression)))
+    return after, (of_dense, scratch.row, WHOLE)
 
 
 def _end(rounds: Rounds, learns: bool, first: int) -> int:
@@ -317,6 +330,6 @@ LABELS = Algorithm[State](
         unpack=states.unpack,
     ),
     tasks=Tasks(leave=states.leave),
-    chunks=Chunks(seen=Handle, pieces=pieces, run=run),
+    chunks=Chunks(seen=Handle, pieces=pieces, row=one_row, run=run),
 )
 NUMBERS_TO_PREDICT = LABELS._replace(settings=partial(settings_of, regression=True))
