@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,8 @@ from tests.cases import EDGES, LEARNERS, MATRIX, OPEN, K, saved, stream_for, tau
 from tests.exclusions import each_of
 
 import shoal
-from shoal import MultitaskPerceptron, PassiveAggressive, relations
+from shoal import HedgedSharing, MultitaskPerceptron, PassiveAggressive, relations
 from shoal.model import persistence
-from shoal.model.state import named_leaves
 
 each_learner = each_of(LEARNERS)
 
@@ -30,8 +30,8 @@ def reloaded(learner: Any, folder: Path) -> Any:
 
 
 def memory(learner: Any) -> int:
-    """Bytes of the arrays of its state, spare capacity included."""
-    return sum(array.nbytes for array in named_leaves(learner._fitted_model().core.state).values())
+    """Bytes of all that it holds: arrays with their spare capacity, ids, labels and counts."""
+    return len(pickle.dumps(learner))
 
 
 def assert_continues(learner: Any, other: Any, name: str, ids: Any = None, **options: Any) -> None:
@@ -62,6 +62,16 @@ def test_memory_does_not_grow_with_rows(name: str) -> None:
     for _ in range(4):
         learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     assert memory(learner) == before
+
+
+def test_the_default_keeps_a_bounded_number_of_rows() -> None:
+    rng, sizes = np.random.default_rng(0), []
+    learner = HedgedSharing().add_tasks(range(4))
+    for n_rows in (20_000, 4_000, 4_000):
+        x = rng.normal(size=n_rows)
+        learner.partial_fit(x[:, None], np.sign(x + rng.normal(size=n_rows)), np.resize(np.arange(4), n_rows))
+        sizes.append(memory(learner))
+    assert sizes[0] == sizes[1] == sizes[2]
 
 
 @each_of(OPEN)
