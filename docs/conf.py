@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
+from generated import write_pages  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
 
 from api_reference import MODULES, public_names  # noqa: E402
@@ -23,14 +24,22 @@ project, author, version = "shoal", "The shoal developers", metadata.version("sh
 extensions = [
     "myst_parser",
     "numpydoc",
+    "ages",
     "site_parts",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
-exclude_patterns = ["api.md", "field", "coming", "**/sg_execution_times.rst"]  # the reference below has api's names
+exclude_patterns = ["api.md", "field", "coming", "inventories", "**/sg_execution_times.rst"]  # api's names: below
+intersphinx_mapping = {  # names in code lead there; the build takes the lists of names from here
+    "pandas": ("https://pandas.pydata.org/docs", "inventories/pandas.inv"),
+    "python": ("https://docs.python.org/3", "inventories/python.inv"),
+    "scipy": ("https://docs.scipy.org/doc/scipy", "inventories/scipy.inv"),
+    "sklearn": ("https://scikit-learn.org/stable", "inventories/sklearn.inv"),
+}
 bibtex_bibfiles = ["../src/shoal/cli/commands/references.bib"]
 sphinx_gallery_conf = {
     "examples_dirs": ["field", "../examples", "coming"],
@@ -53,6 +62,10 @@ html_extra_path = ["reproduction.html"]
 html_static_path, html_css_files, html_js_files = ["static"], ["site.css"], ["site.js"]
 html_favicon = "static/favicon.svg"
 html_show_sourcelink = False
+html_sidebars = {  # of pages that stand alone: nothing would be in it
+    page: [] for page in [*(page.stem for page in HERE.glob("*.md")), "reference/commands", "reference/http"]
+}
+smartquotes_action = "q"  # quotes alone: --task is no dash
 html_theme_options = {
     "show_prev_next": False,
     "navbar_end": ["theme-switcher"],
@@ -161,3 +174,4 @@ def setup(app: Sphinx) -> None:
 
 
 write_reference()  # before Sphinx looks for pages
+write_pages(FOLDER)

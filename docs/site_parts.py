@@ -1,4 +1,4 @@
-"""What Sphinx has not: claims of papers with our verdicts, exercises that are run, formulas without a server."""
+"""What Sphinx has not: claims of papers with our verdicts, ranks of learners, exercises that are run, formulas."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ FIELD = (
     "kernels",
     "gaussians_and_queries",
     "mixed_effects",
+    "mixtures",
     "guards_and_intervals",
 )
 
@@ -86,6 +87,44 @@ class Claims(SphinxDirective):
         group += nodes.tbody("", *map(_row, rows))
         table += group
         return [table]
+
+
+class Ranks(SphinxDirective):
+    """`.. ranks:: leaderboard-online`: places of learners on the data sets of a stored table, by its first score."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A table of a row a learner, the better first."""
+        places = ranks(self.arguments[0])
+        names = [name for name in places if name != "learner"]
+        table = nodes.table(classes=["ranks"])
+        group = nodes.tgroup(cols=1 + len(places["learner"]))
+        group += [nodes.colspec(colwidth=1) for _ in range(1 + len(places["learner"]))]
+        group += nodes.thead("", _row([[nodes.Text(said)] for said in ("learner", *places["learner"])]))
+        rows = sorted(names, key=lambda name: sum(map(int, places[name])))
+        group += nodes.tbody("", *(_row([[nodes.Text(said)] for said in (name, *places[name])]) for name in rows))
+        table += group
+        return [table]
+
+
+def ranks(section: str) -> dict[str, list[str]]:
+    """Places from 1 on by learner, and the data sets at "learner", in a section of the page of the reproduction."""
+    [text] = re.findall(rf'<section id="{section}">(.*?)</section>', reproduction(), re.S)
+    places: dict[str, list[str]] = {"learner": []}
+    for table in re.findall(r"<table.*?</table>", text, re.S):
+        streams = re.findall(r'<th colspan="(\d+)">(.*?)</th>', table)
+        rows = {
+            html.unescape(name): [float(said.split()[0]) for said in re.findall(r"<span>(.*?)</span>", cells)]
+            for name, cells in re.findall(r"<tr><th>([^<]*)</th>(<td.*?)</tr>", table, re.S)
+        }
+        places["learner"] += [html.unescape(stream) for _, stream in streams]
+        for i in range(len(streams)):
+            scores = {name: values[i * int(streams[0][0])] for name, values in rows.items()}
+            for name, score in scores.items():
+                better = sum(other > score for other in scores.values())
+                places.setdefault(name, []).append(str(1 + better))
+    return places
 
 
 def _row(cells: list[list[Any]]) -> nodes.row:
@@ -196,5 +235,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.add_directive("claims", Claims)
     app.add_directive("costs", Costs)
+    app.add_directive("ranks", Ranks)
     app.connect("source-read", run_examples)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import httpx
+import matplotlib.pyplot as plt
 import polars as pl
 
 import shoal
@@ -84,12 +85,17 @@ print("learned after the kill:", learned(1000), "of 1,000")
 with Client(url) as client:
     said = client.predict_one({"user": "anna", "subject": "Discount credit", "hour": 9})
     print(f"anna, Discount credit: spam with probability {said.probability:.2f}")
-    worst = client.tasks("error")["tasks"][0]
-    print(f"worst inbox: {worst['task']}, error {worst['error']:.2f} of {worst['rows']} mails")
+    inboxes = client.tasks("error")["tasks"]
+    print(f"worst inbox: {inboxes[0]['task']}, error {inboxes[0]['error']:.2f} of {inboxes[0]['rows']} mails")
 process.terminate()
 print("exit code", process.wait(60))
 cluster.__exit__(None, None, None)
 folder.cleanup()
+
+figure, ax = plt.subplots(figsize=(7, 2.6))
+ax.barh([f"{one['task']}, {one['rows']} mails" for one in inboxes], [one["error"] for one in inboxes])
+ax.set(xlabel="error of the mails that were learned, each forecast before")
+figure.tight_layout()
 
 # %%
 # Labels of a topic of their own, certificates and messages that cannot be read: :doc:`/service`.

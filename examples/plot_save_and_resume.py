@@ -12,6 +12,7 @@ bit.
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import shoal
@@ -19,7 +20,8 @@ from shoal.datasets import make_related_tasks
 
 data = make_related_tasks(n_tasks=20, n_rows=4000, seed=0)
 half = len(data) // 2
-model = shoal.MultitaskPerceptron(loss="logistic").fit(data.X[:half], data.y[:half], data.task[:half])
+model = shoal.MultitaskPerceptron(loss="logistic")
+before = model.test_then_train(data.X[:half], data.y[:half], data.task[:half])  # each row is forecast, then learned
 
 # %%
 # The file, on another one:
@@ -34,6 +36,17 @@ rest = data.X[half:], data.y[half:], data.task[half:]
 went_on, resumed = model.test_then_train(*rest), other.test_then_train(*rest)
 print("the same to the last bit:", np.array_equal(went_on, resumed))
 print(f"error {((resumed >= 0) != (rest[1] > 0)).mean():.3f}")
+
+figure, ax = plt.subplots(figsize=(7, 3))
+for decisions, y, first, who in (
+    (before, data.y[:half], 0, "here"),
+    (resumed, rest[1], half, "on the other machine"),
+):
+    wrong = ((decisions >= 0) != (y > 0)).reshape(-1, 100).mean(axis=1)
+    ax.plot(first + 100 * np.arange(1, len(wrong) + 1), wrong, marker="o", label=who)
+ax.set(xlabel="rows", ylabel="error of the last 100", ylim=(0, None))
+ax.legend()
+figure.tight_layout()
 
 # %%
 # A file that was damaged on the way is refused:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import shoal
 from shoal import HedgedSharing
 
 ROOT = Path(__file__).parents[1]
@@ -132,6 +133,20 @@ def test_what_a_decision_quotes_was_printed(page: str) -> None:
     assert "**The question.**" in text
     assert "**What would change our mind.**" in text
     assert page in text_of("docs/decisions/index.md").split()
+
+
+def test_every_measurement_says_at_which_commit_it_ran() -> None:
+    """The build of the site adds how old that is."""
+    text = text_of("docs/benchmarks.md")
+    blocks = re.findall(r"^```\n([^`]*?)^```\n\n(.*)$", text, re.M)
+    commands = [(code, after) for code, after in blocks if re.match(r"(\w+=\S+ )*(python |make bench)", code)]
+    assert len(commands) > 15
+    assert [code for code, after in commands if not re.match(r"Printed at [0-9a-f]{7,}\.$", after)] == []
+
+
+def test_learners_in_the_picture_that_helps_to_choose_are_public() -> None:
+    words = set(re.findall(r"\b[A-Z]\w*[A-Z]\w*\b", re.sub(r"<.*?>", " ", text_of("docs/choose.svg"))))
+    assert {"HedgedSharing", "MultitaskPerceptron"} <= words <= set(shoal.__all__)
 
 
 def exceptions_of_shoal() -> set[str]:

@@ -17,6 +17,7 @@ README = Path(__file__).parent.parent / "README.md"
         README,
         README.parent / "docs" / "start.md",
         README.parent / "docs" / "threads.md",
+        README.parent / "docs" / "compatibility.md",
         README.parent / "docs" / "own-learner.md",
         README.parent / "docs" / "scikit-learn.md",
     ],

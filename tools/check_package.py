@@ -31,6 +31,9 @@ import shoal, shoal.datasets, shoal.evaluation, shoal.relations, shoal.theory
 assert Path(shoal.__file__).is_relative_to(sys.prefix), shoal.__file__
 for name in ("py.typed", "__init__.pyi", "report/template.html"):
     assert resources.files("shoal").joinpath(name).is_file(), name
+page = metadata.metadata("shoal").get_payload()  # README as a package index shows it
+assert "HedgedSharing" in page
+assert not re.search(r"\\]\\((?!https?:)", page), "a picture or link that leads to no place from there"
 needed = [line for line in metadata.requires("shoal") if "extra ==" not in line]
 print("core:", *sorted(re.split("[^A-Za-z-]", line)[0] for line in needed))
 tabular = {"TabularClassifier", "TabularRegressor"}  # tables are read by polars, which is an extra
