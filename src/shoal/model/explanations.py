@@ -203,7 +203,7 @@ def _explained(core: Explains, rounds: Rounds, name_of: Callable[[int], Any], x:
 
 
 def named(parts: Parts, names: list[Any], values: FloatArray) -> list[Contribution]:
-    """Those of one task, without an intercept of 0."""
+    """Contributions for one task, without an intercept of 0."""
     rows = zip(
         [INTERCEPT, *names], [1.0, *values.tolist()], parts.shared[0].tolist(), parts.own[0].tolist(), strict=True
     )
@@ -212,7 +212,7 @@ def named(parts: Parts, names: list[Any], values: FloatArray) -> list[Contributi
 
 
 def pairs_of(parts: Parts, name_of: Callable[[int], Any]) -> list[Contribution]:
-    """Of pairs of features, by name: "hour 17 to 19 × carrier EV"."""
+    """Contributions of pairs of features, by name: "hour 17 to 19 × carrier EV"."""
 
     def text(item: Item) -> str:
         name = name_of(item.feature)

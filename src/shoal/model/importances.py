@@ -1,4 +1,4 @@
-"""Which columns matter: what each adds to the decisions on some rows, in the mean over all of them and in each task.
+"""Which columns matter: their contributions to the decisions on some rows, in the mean over all and in each task.
 
 `explanations` takes one decision apart; these are the means of its parts.
 """
@@ -220,7 +220,7 @@ def _entries(rounds: Rounds, i: int) -> tuple[IndexArray, FloatArray]:
 
 
 def _means(table: FloatArray, n_rows: int, names: Sequence[Any]) -> list[Importance]:
-    """Of each column that adds something, the largest first."""
+    """The importance of each column that adds something, the largest first."""
     sums = np.zeros((len(names), 3))
     np.add.at(sums, table[:, 0].astype(np.int64), table[:, 1:])
     means, total = sums / n_rows, float(sums[:, 0].sum()) / n_rows

@@ -391,7 +391,7 @@ def grow(setup: Setup, state: State, size: Size) -> State:
 
 
 def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
-    """Of the rows that are left each entry may be a new pair."""
+    """Capacity for the rows that are left, in which each entry may be a new pair."""
     first, n_rows = int(rounds.starts[0]), len(rounds.task)
     entries = (n_rows - first) * rounds.width if rounds.width > 0 else int(rounds.indptr[-1] - rounds.indptr[first])
     most = size.tasks * size.features - int(state.own.used[0])

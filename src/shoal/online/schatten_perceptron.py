@@ -83,7 +83,7 @@ class State(NamedTuple):
 
 
 def empty_gram(n_tasks: int) -> Gram:
-    """That of V = 0."""
+    """The Gram matrix of V = 0."""
     return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
 
 

@@ -13,7 +13,7 @@ from joblib import cpu_count
 
 
 def origin() -> dict[str, str]:
-    """Of a run that is made now: `date` (UTC), `machine`, `code`."""
+    """The origin of a run that is made now: `date` (UTC), `machine`, `code`."""
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine(), "code": code()}
 
 

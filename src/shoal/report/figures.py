@@ -34,8 +34,8 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
     list of Figure
         progress (scores over time), gain (per task, from sharing), importance (of columns), calibration (of
         probabilities), coverage (of intervals and sets), forecasts (of numbers, against the truth), confusion (of
-        several labels), sharing (which way won per task), relation (heat map), updates (per task). Those that would say
-        nothing are left out.
+        several labels), sharing (which way won per task), relation (heat map), updates (per task). Pictures without
+        data are left out.
     """
     if not evaluations:
         raise ValueError("evaluations is empty; expected at least one, the learner's first")

@@ -16,7 +16,7 @@ ROW, WIDTH, NAME = 28, 560, 180  # pixels
 
 
 def importance_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
-    """What each column adds to the first learner's forecasts; None if it cannot explain them."""
+    """The contributions of columns to the first learner's forecasts; None if it cannot explain them."""
     first = next(iter(evaluations.values()))
     found = _importances(first)
     if found is None or len(found.overall) < 2:

@@ -1,6 +1,6 @@
 """Clients of a service, with and without `await`.
 
-A `Call` is a request as a value: what is sent, and how its answer is read. `Attempts` says when it is sent again.
+A `Call` is a request as a value: its bytes, and how its answer is read. `Attempts` says when it is sent again.
 `Client` and `AsyncClient` add the I/O. Rows to learn carry an idempotency key, so that sending again is safe.
 """
 

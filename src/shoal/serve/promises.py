@@ -19,8 +19,8 @@ def within(learner: Learner) -> Learner:
 
 
 def of_task(learner: Learner, task: str) -> dict[str, Any]:
-    """Of a task that the learner knows: `coverage`, the share of its targets that were in their answers; `trust` in
-    sharing, and whether sharing without a guard would have `harmed` it."""
+    """Numbers of a task that the learner knows: `coverage`, the share of its targets that were in their answers;
+    `trust` in sharing, and whether sharing without a guard would have `harmed` it."""
     found: dict[str, Any] = {}
     for one in wrappers_of(learner):
         k = model_of(one).tasks.column[task]

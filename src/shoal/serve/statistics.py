@@ -244,7 +244,7 @@ class Statistics:
         return self._has_probabilities or self._kind == "regression"
 
     def _labels(self) -> list[Any]:
-        """Those that the learner knows, sorted."""
+        """The labels that the learner knows, sorted."""
         return [] if self._kind == "regression" else self._served.learner.classes_.tolist()
 
     def _judge(self, decisions: FloatArray, truth: Any, since: Any) -> Judged:

@@ -135,7 +135,7 @@ class TaskCounts:
         return list(self._places), self._sums[:, places], self._ranks[places] if sort == "auc" else None
 
     def overall_auc(self) -> float | None:
-        """Of all rows."""
+        """The AUC of all rows."""
         return None if not self._has_ranks else auc_of(self._ranks.sum(axis=0, dtype=np.float64)[None])[0]
 
     def worst_error(self) -> float | None:

@@ -11,7 +11,7 @@ from shoal.model_file import load_model
 
 
 def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
-    """The model of a file, whoever wrote it; learning on from it equals never having stopped, bit for bit.
+    """The model of a file, of Python, the program or the service; learning on equals never having stopped, bit for bit.
 
     Parameters
     ----------

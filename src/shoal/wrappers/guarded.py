@@ -72,7 +72,7 @@ class Mixing(NamedTuple):
 
 @kernel(alone=False)
 def probability(f: float, c: FloatArray, calibrates: bool) -> float:
-    """Of the larger label, from a margin."""
+    """The probability of the larger label, from a margin."""
     if calibrates:
         scaled = f / math.sqrt(c[SQUARES] / c[ROWS]) if c[SQUARES] > 0.0 else 0.0
         f = c[SLOPE] * scaled + c[INTERCEPT]
@@ -118,7 +118,7 @@ def mixed(w: float, f1: float, f0: float, settings: Settings, mixing: Mixing) ->
 
 @kernel(alone=False)
 def losses(f1: float, f0: float, y: float, settings: Settings, mixing: Mixing) -> tuple[float, float]:
-    """Of either forecast, in nats; real targets without the part that both have."""
+    """The losses of both forecasts, in nats; real targets without the part that both have."""
     if settings.regression:
         if mixing.errors[0] == 0.0:
             return 0.0, 0.0

@@ -7,8 +7,8 @@ which has the same hyper-parameters and learns the same rows, for g,
 
 and after the label both learners and the mixture learn the row: f' is made before its row, as f is. In a round that has
 several rows of a group all are answered before any is learned, and then they are learned one after the other. A new
-task is answered by f, what the learner says of unseen tasks, and by f', what its group has learned. The twin in plain
-NumPy is tests/twins/hierarchy.py.
+task is answered by f, the learner's forecast for unseen tasks, and by f', which its group has learned. The twin in
+plain NumPy is tests/twins/hierarchy.py.
 """
 
 from collections.abc import Callable

@@ -59,7 +59,7 @@ class OneAgainstRest:
         return [self.rest, *self.classes]
 
     def of(self, code: int | None) -> CoreLike:
-        """The core of a class; of one that has not come, what it would be."""
+        """The core of a class; for one that has not come, the core with which it would begin."""
         return self.rest if code is None or code >= len(self.classes) else self.classes[code]
 
     # ---- the interface of a core ---------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class Stacking(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of one call."""
+    """Scratch of one call."""
 
     z: FloatArray  # (1 + n,)
     p: FloatArray  # (n,) forecasts: probabilities, or numbers
@@ -285,14 +285,14 @@ def _packed_kind(inner: Any) -> Any:
 
 
 def new_stacking(n: int, n_tasks: int) -> Stacking:
-    """Of n forecasts, the learner's among them, before the first row."""
+    """The state for n forecasts, the learner's among them, before the first row."""
     numbers, regression = np.zeros(5), np.zeros(1 + n)
     numbers[BAYES], regression[1] = 0.5, 1.0
     return Stacking(np.zeros((n_tasks, 1 + n)), np.full(n, 1.0 / n), regression, np.eye(1 + n), numbers)
 
 
 def new_scratch(n: int) -> Scratch:
-    """Of n forecasts."""
+    """Scratch for n forecasts."""
     return Scratch(np.empty(1 + n), np.empty(n), np.empty(1 + n), np.empty(2), np.full(n, 1.0 / n))
 
 

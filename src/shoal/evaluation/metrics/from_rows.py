@@ -95,7 +95,7 @@ class FromRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of the scorers."""
+        """Names of the scorers."""
         return tuple(self.scorers)
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:

@@ -24,7 +24,7 @@ SQUARES, COUNT = range(2)  # positions in `sums`
 
 
 class Columns(NamedTuple):
-    """Of all features."""
+    """The columns of all features."""
 
     place: Annotated[IntArray, FEATURE]  # the feature's column, or 0
     sums: Annotated[FloatArray, FEATURE, OTHER]  # (features, 2) of squares that are not 0, and how many

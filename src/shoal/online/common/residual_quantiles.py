@@ -71,7 +71,7 @@ class Head(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of one call."""
+    """Scratch of one call."""
 
     phi: FloatArray  # (4,)
     sizes: FloatArray  # (3,) U, U e^z, U e^s

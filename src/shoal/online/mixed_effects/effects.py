@@ -77,7 +77,7 @@ class Effects(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of one row."""
+    """Scratch of one row."""
 
     v: FloatArray  # (side,) P_k x
     z: FloatArray  # x - A_k P_k x
@@ -412,7 +412,7 @@ def expand(rule: Rule, state: Effects, scratch: Scratch) -> None:
 
 @kernel(entry="too")
 def slot_bytes(side: int) -> int:
-    """Of a task's own weights and their matrices."""
+    """Bytes of a task's own weights and their matrices."""
     return 8 * side * (2 * side + 3)
 
 

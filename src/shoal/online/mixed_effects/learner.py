@@ -229,7 +229,7 @@ MEGABYTE = 1e6
 
 
 def settings_of(p: Params, *, regression: bool) -> Settings:
-    """Of labels, or of real targets."""
+    """Settings for labels, or for real targets."""
     return Settings(Rule(regression, True, float(p.covariance)), p.memory * MEGABYTE)
 
 

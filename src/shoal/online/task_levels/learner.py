@@ -48,7 +48,7 @@ from shoal.online.task_levels.levels import (
 
 
 class Settings(NamedTuple):
-    """Of labels, or of real targets."""
+    """Settings for labels, or for real targets."""
 
     regression: bool
 

@@ -58,14 +58,14 @@ class Levels(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of one row."""
+    """Scratch of one row."""
 
     v: FloatArray  # (side,) P x
     levels: FloatArray  # (2, G) of the row's task
 
 
 class Forecast(NamedTuple):
-    """Of a row, on the scale of targets."""
+    """The forecast of a row, on the scale of targets."""
 
     margin: float
     variance: float  # of the target, or of the logit

@@ -56,7 +56,7 @@ def _plural(verdict: str) -> str:
 
 
 def two_numbers(judgement: Judgement) -> str:
-    """Those of the telling case, or what is missing."""
+    """The numbers of the deciding case, or the reason why there are none."""
     if judgement.missing:
         return f"shoal reproduce {judgement.missing}"
     case = judgement.telling
