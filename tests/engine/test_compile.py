@@ -111,6 +111,7 @@ def asked() -> float:
 def test_kept_code_of_types_that_are_gone_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a package is replaced by a newer one: what was compiled stays beside it."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
     for name in ("Old", "New"):
         (tmp_path / "kept_code.py").write_text(TO_BE_KEPT.format(name=name))
         importlib.invalidate_caches()

@@ -32,7 +32,7 @@ def outer() -> Outer:
     return Outer(np.array([0.5]), inner, np.arange(12.0).reshape(3, 4)[:, ::2], records, np.zeros(0, np.int64))
 
 
-@kernel(entry=True)
+@kernel(entry="too")
 def read(held: Any, scale: float) -> tuple[float, float, float, float]:
     inner = held.inner
     inner.counts[1] += 1

@@ -28,13 +28,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The parts of the package that the learner needs, with what was compiled beside them."""
     folder = tmp_path_factory.mktemp("image")
     shutil.copytree(Path(shoal.__file__).parent, folder / "shoal")
-    subprocess.run([sys.executable, "-c", LEARN], check=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)})
+    env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": ""}
+    subprocess.run([sys.executable, "-c", LEARN], check=True, cwd=folder, env=env)
     return folder
 
 
 def read_only(folder: Path, more: str = "") -> tuple[list[str], str]:
     """What `LEARN` prints, with the folder and the home mounted read-only; and its log."""
-    mounts = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && export HOME={folder} {more}"
+    mounts = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && export HOME={folder} NUMBA_CACHE_DIR= {more}"
     run = f"PYTHONPATH={folder} exec {sys.executable} -c '{LEARN}'"
     found = subprocess.run(["unshare", "-m", "bash", "-c", f"{mounts} && {run}"], capture_output=True, text=True)
     if "unshare" in found.stderr or "mount:" in found.stderr:

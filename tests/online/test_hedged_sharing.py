@@ -167,7 +167,7 @@ def test_low_rank_filters_are_saved_explained_and_forgotten(kind: type[Any], tmp
     assert sorted(low.slot[low.slot > 0]) == [*range(1, 1 + n_filters)]
     for k in (0, 3, "nobody"):
         decision = (learner.decision_function if kind is HedgedSharing else learner.predict)(X[:1], [k])[0]
-        assert_close(learner.explain_one(X[0], k).decision, decision, 1e-9)
+        assert_close(learner.explain_one(X[0], k).decision, decision, 1e-6)  # its filters are in float32
     P = np.diag(low.pooled[1, :291].astype(float)) - low.pooled[2:, :291].astype(float).T @ low.pooled[2:, :291]
     assert np.linalg.eigvalsh(P).min() > 0.0
     last = learner.tasks_[int(np.argmax(low.slot[:4]))]  # its filter takes the place of that of the task that leaves
