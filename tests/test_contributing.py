@@ -1,4 +1,4 @@
-"""The algorithm of CONTRIBUTING.md, added to the library as the page says, keeps the contract of all learners."""
+"""The algorithm of docs/add-an-algorithm.md, added to the library as the page says, keeps the contract of all learners."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def copies() -> dict[str, Path]:
     """The files that the page copies, by the names of the modules that they become."""
     found = {}
     for source, target in re.findall(
-        r"^ *cp (\S+) (\S+)$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M
+        r"^ *cp (\S+) (\S+)$", (ROOT / "docs" / "add-an-algorithm.md").read_text(encoding="utf-8"), re.M
     ):
         path = Path(target + Path(source).name if target.endswith("/") else target)
         assert (ROOT / path).parent.is_dir()
@@ -102,7 +102,9 @@ def test_its_docstring_prints_what_it_says(easy_adapt: Any) -> None:
 
 
 def test_its_paper_comes_with_it() -> None:
-    appended = re.findall(r"^ *cat (\S+) >> (\S+)$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M)
+    appended = re.findall(
+        r"^ *cat (\S+) >> (\S+)$", (ROOT / "docs" / "add-an-algorithm.md").read_text(encoding="utf-8"), re.M
+    )
     [(source, target)] = appended
     entries = "".join((ROOT / path).read_text(encoding="utf-8") for path in (target, source)).split("\n\n")
     assert all(entry.startswith("@") for entry in entries)

@@ -17,7 +17,7 @@ import shoal
 from shoal import HedgedSharing
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md"]
+PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/add-an-algorithm.md", "CONTRIBUTING.md"]
 DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("*.md") if path.stem != "index")
 NEVER_MET = {  # by a user: exception -> who catches it
     "HttpProblem": "the routes make an answer of it",
