@@ -70,6 +70,13 @@ figure.tight_layout()
 #    :pyobject: ask_within
 #    :caption: shoal/wrappers/label_query.py
 #
+# History
+# -------
+# Gaussians over weights came to online classification with the confidence-weighted learners of Dredze, Crammer and
+# Pereira (2008) and AROW of Crammer, Kulesza and Dredze (2009); for least squares they are the Kalman filter of 1960.
+# Asking for labels by the margin, with a bound on mistakes for any order of rows, is of Cesa-Bianchi, Gentile and
+# Zaniboni. Yang and Li put a Gaussian of all tasks beside each task's own.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #

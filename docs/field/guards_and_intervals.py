@@ -83,6 +83,13 @@ for name, found in (("an interval by task", inside), ("one width for all", const
     print(f"{name:20} covers {found.mean():.3f}, task by task {min(by_task):.2f} to {max(by_task):.2f}")
 
 # %%
+# History
+# -------
+# That a Bayes mixture of N forecasters loses at most ln N nats is the first fact of prediction with expert advice
+# (Littlestone and Warmuth 1994; Vovk 1990). Conformal prediction is of Vovk, Gammerman and Shafer (2005), for rows
+# whose order does not matter. Gibbs and Candès (2021) adapted the level online, so that coverage holds for any
+# sequence; Angelopoulos, Candès and Tibshirani move the threshold itself, as here.
+#
 # What the papers claim, what we found
 # ------------------------------------
 # The promise of `Guarded` follows from Bayes' rule, and a property test looks for a stream that breaks it. The paper of

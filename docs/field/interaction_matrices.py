@@ -95,6 +95,14 @@ ax.legend()
 figure.tight_layout()
 
 # %%
+# History
+# -------
+# Evgeniou and Pontil :footcite:p:`evgeniou2004` penalized how far the support vector machines of tasks are from their
+# mean. Evgeniou, Micchelli and Pontil :footcite:p:`evgeniou2005` showed that each quadratic penalty of this kind, a
+# graph of tasks among them, is a kernel over pairs of task and row. Cavallanti, Cesa-Bianchi and Gentile took these
+# matrices to the Perceptron and to streams, at COLT 2008 and in the paper of 2010. Mirror descent with such matrices,
+# and regret that shrinks with the variance of tasks, came in 2022 :footcite:p:`cesabianchi2022`.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #

@@ -83,6 +83,14 @@ machine = RegMTL(mu=0.1, C=0.1).fit(train.X, train.y, train.task)
 print(f"RegMTL             error {1 - machine.score(test.X, test.y, test.task):.2f}")
 
 # %%
+# History
+# -------
+# The Perceptron with a kernel is nearly as old as the Perceptron: Aizerman, Braverman and Rozonoer (1964). It keeps
+# every row on which it errs, so that budgets came: to forget the oldest, or one at random (Cavallanti, Cesa-Bianchi
+# and Gentile, 2007). Evgeniou, Micchelli and Pontil :footcite:p:`evgeniou2005` gave kernels over tasks. Greedy choice
+# of few basis vectors is of the sparse support vector machines of Keerthi, Chapelle and DeCoste (2006), to which the
+# paper of 2012 gives two kinds of basis vectors.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #

@@ -85,6 +85,13 @@ for other in (ROMCO(lambda1=0.0, lambda2=0.0), OMTRL(), MultitaskPerceptron()):
 #    :pyobject: nuclear
 #    :caption: shoal/batch/proximal_gradient.py: the same step in batch
 #
+# History
+# -------
+# Low rank as a penalty is of Argyriou, Evgeniou and Pontil; Ji and Ye made it fast by accelerated gradients. Sums of a
+# part of low rank and a sparse part were in fashion around 2010 (robust principal components of Candès, Li, Ma and
+# Wright; for tasks Chen, Liu and Ye). Yang, Zhao and Gao brought the sum to streams. An online learner has no time for
+# a singular value decomposition a row, which is what most of the code here avoids.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #

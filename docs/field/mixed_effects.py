@@ -88,6 +88,14 @@ for learner in (
     print(f"{learner!r:44} RMSE {np.sqrt(np.mean(errors**2)):.3f}")
 
 # %%
+# History
+# -------
+# Henderson predicted the breeding value of cattle with random effects from 1950 on :footcite:p:`henderson1975`. Stein
+# found in 1956 that separate means are beaten by shrunken ones, whatever the truth is, and Robbins in the same year
+# what to shrink to, from the data. Laird and Ware made it the model of repeated measurements, fitted with all rows at
+# hand, and programs such as lme4 made it everyday work. Levels that drift are of the structural time series
+# :footcite:p:`harvey1989`.
+#
 # What the papers claim, what we found
 # ------------------------------------
 # None of the reproduced papers is about mixed effects. :doc:`The page on mixed models

@@ -116,6 +116,13 @@ decisions = HedgedSharing().test_then_train(X, y, task)  # logits
 print(f"{'default':14} {log_loss(1 / (1 + np.exp(-decisions)))}")
 
 # %%
+# History
+# -------
+# Littlestone and Warmuth (1994) and Vovk (1990) asked for a forecaster that is hardly worse than the best of many,
+# whatever happens. Herbster and Warmuth let the best one change, Freund, Schapire, Singer and Warmuth let some sleep.
+# To train a model on the forecasts of others is the *stacking* of Wolpert (1992); by online Newton steps it costs a
+# matrix, and a row no more than its square.
+#
 # What the papers claim, what we found
 # ------------------------------------
 # Cavallanti, Cesa-Bianchi and Gentile end with an open problem: to adapt how much is shared while the stream runs

@@ -88,6 +88,13 @@ for name, rows in (("as they are", data.X), ("one 20 times as large", scaled)):
         print(f"{name:22} {learner!r:24} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
 
 # %%
+# History
+# -------
+# The Perceptron is of Rosenblatt (1958). Grove, Littlestone and Schuurmans (1997) and Gentile (2003) found the p-norm
+# family, which lies between it and Winnow: additive steps at one end, multiplicative ones at the other. The
+# second-order Perceptron of Cesa-Bianchi, Conconi and Gentile (2005) came from the forecaster of Vovk and of Azoury
+# and Warmuth for least squares. The paper of 2010 gives both a matrix of tasks.
+#
 # What the paper claims, what we found
 # ------------------------------------
 # The paper has bounds for both and no experiment.

@@ -83,6 +83,13 @@ for learner in LEARNERS:
 #    :pyobject: finite_steps
 #    :caption: shoal/online/common/shared_loss_steps.py
 #
+# History
+# -------
+# The name is of Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, 2003 and 2006; the smallest step that repairs a
+# constraint is older, in relaxation methods for linear inequalities. Dekel, Long and Singer asked in 2006 what changes
+# when the tasks of a round suffer together. Dredze, Crammer and Pereira (2008) gave weights a confidence; its soft
+# form :footcite:p:`wang2012` is the one that the collaborative learner here takes.
+#
 # What the papers claim, what we found
 # ------------------------------------
 # These learners are baselines in the papers whose claims are checked here; `the reproduction <../reproduction.html>`__

@@ -63,6 +63,13 @@ for learner in (MultitaskPerceptron(relation="independent"), MultitaskPerceptron
 #    :pyobject: step_gram
 #    :caption: shoal/online/schatten_perceptron.py
 #
+# History
+# -------
+# That few directions serve many tasks is the thought of Ando and Zhang (2005) and, with the trace norm as penalty, of
+# Argyriou, Evgeniou and Pontil :footcite:p:`argyriou2008`, for rows that are all at hand. Agarwal, Rakhlin and
+# Bartlett (2008) took norms of matrices to online experts, Cavallanti, Cesa-Bianchi and Gentile to the Perceptron,
+# where no matrix has to be decomposed for integer p.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #

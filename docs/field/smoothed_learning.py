@@ -68,6 +68,13 @@ for relation in ("independent", "pairwise"):
 #    :pyobject: _SMTL.solve
 #    :caption: shoal/batch/smtl.py: with all rows at hand, weights and attention in turn
 #
+# History
+# -------
+# Crammer and Mansour :footcite:p:`crammer2012` let tasks share a few hypotheses, so that each has to find its group
+# (`SHAMO`). Zhang and Yeung :footcite:p:`zhang2010` learn a covariance of tasks beside their weights, Saha and others
+# :footcite:p:`saha2011` do so on a stream. Both are symmetric. Murugesan, Liu, Carbonell and Yang weigh by losses
+# across tasks, where one task may follow another that does not follow it.
+#
 # What the paper claims, what we found
 # ------------------------------------
 #
