@@ -1,4 +1,4 @@
-"""The algorithm of docs/add-an-algorithm.md, added to the library as the page says, keeps the contract of all learners."""
+"""The algorithm of docs/add-an-algorithm.md, added as the page says, keeps the contract of all learners."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read_only(folder: Path, more: str = "") -> tuple[list[str], str]:
     """What `LEARN` prints, with the folder and the home mounted read-only; and its log."""
-    mounts = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} && export HOME={folder} NUMBA_CACHE_DIR= {more}"
+    mounts = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
+    mounts += f" && export HOME={folder} NUMBA_CACHE_DIR= {more}"
     run = f"PYTHONPATH={folder} exec {sys.executable} -c '{LEARN}'"
     found = subprocess.run(["unshare", "-m", "bash", "-c", f"{mounts} && {run}"], capture_output=True, text=True)
     if "unshare" in found.stderr or "mount:" in found.stderr:
