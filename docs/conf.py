@@ -133,10 +133,14 @@ def link_pages(app: Sphinx, page: str, source: list[str]) -> None:
         return re.sub(r"\[([^\]]*)\]\((?!\w+:)([^)#]+)(#[^)]*)?\)", from_here, path.read_text("utf-8"))
 
     def as_copy(link: re.Match[str]) -> str:
-        return link[0] if (folder / link[1]).resolve().is_relative_to(HERE) else f"](path:{link[1]})"
+        """Of a file beyond the pages; there is no copy of a folder."""
+        target = (folder / link[2]).resolve()
+        if target.is_dir():
+            return link[1]
+        return link[0] if target.is_relative_to(HERE) else f"[{link[1]}](path:{link[2]})"
 
     text = re.sub(r"^```\{include\} (\S+)\n```$", included, source[0], flags=re.M)
-    text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", as_copy, text)
+    text = re.sub(r"\[([^\]]*)\]\((\.\./[^)#]*)(#[^)]*)?\)", as_copy, text)
     names = "|".join(public_names(importlib.import_module("shoal")))
     parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
     for i in range(0, len(parts), 2):  # the odd ones are code; a link's text is a link already
