@@ -391,7 +391,7 @@ def most_effects(memory: float, side: int) -> int:
 
 def sleeps(dense: Dense | PackedDense, settings: DenseSettings) -> bool:
     """Whether all groups sleep for good. Nothing of them is kept then."""
-    return is_in(dense, settings, ASLEEP)
+    return dense.columns.seen.item(FEATURES) > settings.most and is_in(dense, settings, ASLEEP)
 
 
 def is_in(dense: Dense | PackedDense, settings: DenseSettings, phase: int) -> bool:
