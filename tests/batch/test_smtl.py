@@ -133,7 +133,7 @@ def test_a_given_attention_equals_the_twin_and_stays(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="task 'z' is not one of the tasks that the relation names"):
         learner.fit(X, y, np.where(task == 0, "z", names[task]))
     np.testing.assert_array_equal(loaded.coef_, learner.coef_)
-    with pytest.raises(ValueError, match="so that its relation cannot name them"):
+    with pytest.raises(ValueError, match="so its relation cannot name them"):
         Periodic(learner).partial_fit(X, y, task)
     with pytest.raises(ValueError, match="attention P must sum to 1"):
         SMTL(attention=np.ones((5, 5))).fit(X, y, task)
