@@ -203,23 +203,23 @@ class Core:
                 self._learn(piece.rounds, piece.settings, out[piece.first : piece.last], piece.more)
 
     def _learn(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> None:
-        done = self._run(rounds, settings, out, more)
-        while 0 <= done < len(rounds.starts) - 1:  # the next round needs more capacity
-            rounds = rounds._replace(starts=rounds.starts[done:])
+        learn, run = self.algorithm.learn, self.algorithm.chunks.run
+        while True:
+            if run is None or len(rounds.task) == 1:
+                done = call(learn, rounds, settings, self._seen, out, self._dtype, *more)
+            else:
+                step = partial(call, learn, rounds, settings, self._seen, out, self._dtype)
+                done = run(step, more, rounds, self.setup)
+            if not 0 <= done < len(rounds.starts) - 1:
+                break
+            rounds = rounds._replace(starts=rounds.starts[done:])  # the next round needs more capacity
             self._take(partial(self._extended, rounds))
-            done = self._run(rounds, settings, out, more)
         if done == FAILED:
             raise ValueError(self.algorithm.chunks.failure.format(updates=self.state.updates.sum()))
 
     def _extended(self, rounds: Rounds) -> State:
         assert self.algorithm.storage.extend is not None
         return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
-
-    def _run(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> int:
-        learn, run = self.algorithm.learn, self.algorithm.chunks.run
-        if run is None or len(rounds.task) == 1:
-            return int(call(learn, rounds, settings, self._seen, out, self._dtype, *more))
-        return run(partial(call, learn, rounds, settings, self._seen, out, self._dtype), more, rounds, self.setup)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         """Answer rows."""
