@@ -151,6 +151,24 @@ def new_columns(rounds: Rounds, row: int, full: Full) -> int:
 
 
 @kernel(alone=False)
+def scale(
+    rounds: Rounds,
+    row: int,
+    settings: DenseSettings,
+    columns: Columns,
+    rows: Rows,
+    reading: Reading,
+    margins: FloatArray,
+) -> int:
+    """Scale a row, which no group has answered yet; return its entries."""
+    for i in range(len(margins)):
+        margins[i] = np.nan
+    rows.groups[row], rows.h[row] = 0, 0.0
+    narrow = is_narrow(1, 0, columns.seen)
+    return scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
+
+
+@kernel(alone=False)
 def read(
     rounds: Rounds,
     row: int,
@@ -161,11 +179,7 @@ def read(
     margins: FloatArray,
 ) -> int:
     """Scale a row, fill the margins of full matrices and the inputs of other groups; return its entries."""
-    for i in range(len(margins)):
-        margins[i] = np.nan
-    rows.groups[row], rows.h[row] = 0, 0.0
-    narrow = is_narrow(1, 0, columns.seen)
-    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
+    n = scale(rounds, row, settings, columns, rows, reading, margins)
     features = columns.seen[FEATURES] + new_features(n, reading.row.feature, columns.scale.features, columns.seen)
     full, task, parts = columns.full, rounds.task[row], parts_of(settings.sharing)
     full_matrix.full_row(n, reading.row.x, reading.row.feature, full, reading.full)
@@ -291,11 +305,7 @@ def read_wide(
     margins: FloatArray,
 ) -> int:
     """Scale a row and fill the margins of filters; return its entries."""
-    for i in range(len(margins)):
-        margins[i] = np.nan
-    rows.groups[row], rows.h[row] = 0, 0.0
-    narrow = is_narrow(1, 0, columns.seen)
-    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, reading.row)
+    n = scale(rounds, row, settings, columns, rows, reading, margins)
     new = new_features(n, reading.row.feature, columns.scale.features, columns.seen)
     if phase_with(n, new, reading.row.feature, columns, settings) == LOW_RANK:
         low_rank_margins(n, rounds.task[row], settings, columns, reading, margins)
