@@ -132,9 +132,7 @@ class Chunks(NamedTuple, Generic[S]):
     """How a chunk becomes rounds, and how they are learned."""
 
     simultaneous: bool = False  # rows of different tasks form a round unless `rounds=` is given
-    seen: Callable[[S], Any] = (
-        as_it_is  # the form of the state that kernels and `pieces` take, made for each state once
-    )
+    seen: Callable[[S], Any] = as_it_is  # the form of the state that kernels and `pieces` take, made once for each
     pieces: Callable[[Setup, Any, Rounds, bool], Iterable[Piece]] | None = None  # None: as a whole
     row: Callable[[Setup, Any, Rounds, bool], Row] | None = None  # the same of one row; None: a piece of it
     run: Callable[[Callable[..., int], tuple[Any, ...], Rounds, Setup], int] | None = None  # calls the learn kernel,

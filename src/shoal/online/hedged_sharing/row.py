@@ -239,11 +239,8 @@ class Scratch(NamedTuple):
 class _OfThread(threading.local):
     def __init__(self) -> None:
         self.scratch: dict[tuple[Settings, Any], Scratch] = {}
-        self.last: tuple[Any, Any, Any] = (
-            None,
-            None,
-            None,
-        )  # settings and dtype, to be compared by identity, and theirs
+        # Settings and dtype, to be compared by identity, and their scratch.
+        self.last: tuple[Any, Any, Any] = None, None, None
 
 
 _of_thread = _OfThread()
