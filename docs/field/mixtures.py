@@ -6,8 +6,8 @@ Is it better to share or not? With which steps, and in which way? All of this ca
 learners forecast each row, weigh them by how well they have forecast so far, and answer by their weighted mean. Such a
 mixture is hardly worse than the best of its learners, and nobody has to know beforehand which one that is.
 
-`HedgedSharing`, the default, mixes 26 learners in this way, three times over. `Guarded` mixes two, `OutsideForecast`
-those of others with one of ours.
+`HedgedSharing`, the default, mixes 27 learners of labels in this way, three times over. `Guarded` mixes two,
+`OutsideForecast` those of others with one of ours.
 """
 
 # %%
@@ -145,16 +145,16 @@ print(f"{'default':14} {log_loss(1 / (1 + np.exp(-decisions)))}")
 #    >>> round(0.9**3 / (0.9**3 + 0.5**3), 3), round(a, 3)
 #    (0.854, 0.848)
 #
-# 2. By how much can the first mixing of 26 learners be worse than its best one, in nats a row, over 10,000 rows?
+# 2. By how much can the first mixing of 27 learners be worse than its best one, in nats a row, over 10,000 rows?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
 #
 #    >>> from shoal.theory import fixed_share_regret_bound
-#    >>> round(fixed_share_regret_bound(26, 10_000, share=0.005) / 10_000, 4)
+#    >>> round(fixed_share_regret_bound(27, 10_000, share=0.005) / 10_000, 4)
 #    0.0053
 #
-#    Nearly all of it is the price of the share: ln 26 is 3.3 nats once.
+#    Nearly all of it is the price of the share: ln 27 is 3.3 nats once.
 #
 # 3. Two learners see different halves of a row's features, and each has the logit 2. Which probability is right if the
 #    halves say independent things and labels are balanced, and which has the mean?
