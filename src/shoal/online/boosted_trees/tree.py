@@ -232,6 +232,8 @@ def _split_values(c: int, leaf: int, least: float, training: Training) -> None:
         if cells[first + code] == 0:
             continue
         left += cells[first + code]
+        if rest - (left & CURVATURE) < least:
+            break  # so it is for all later codes
         codes = (U(2) << U(code)) - U(1)
         if missing != 0:
             _offer(_gain(left, whole, least, penalty), c, codes, leaf, training)
@@ -260,6 +262,8 @@ def _split_tasks(leaf: int, least: float, training: Training) -> None:
     left, codes = np.int64(0), U(0)
     for k in range(n - 1):
         left += cells[places[k]]
+        if (whole & CURVATURE) - (left & CURVATURE) < least:
+            break
         codes |= U(1) << U(places[k])
         is_larger = 2 * (left & CURVATURE) >= whole & CURVATURE
         _offer(_gain(left, whole, least, penalty), TASK_COLUMN, codes | absent if is_larger else codes, leaf, training)
