@@ -62,6 +62,7 @@ def try_readme(wheel: Path, said: str) -> None:
         found = run(python.with_name("shoal"), "--version", cwd=folder).strip()
         if found != f"shoal {said}":
             sys.exit(f"release: the installed program says {found}, expected shoal {said}")
+        run(python.with_name("shoal"), "datasets", "--write", ".", cwd=folder)  # the tables that README reads
         examples = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
         for code, output in examples:
             if (printed := run(python, "-c", code, cwd=folder)) != output:
