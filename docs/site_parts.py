@@ -1,4 +1,4 @@
-"""What Sphinx has not: claims of papers with our verdicts, ranks of learners, exercises that are run, formulas."""
+"""What Sphinx has not: claims with our verdicts, ranks of learners, exercises and steps that are run, formulas."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_gallery import notebook
 
 import shoal
+from added_algorithm import StepError, add_to_a_copy
 from shoal.papers.claims.table import claims
 
 HERE = Path(__file__).resolve().parent
@@ -159,6 +160,24 @@ def cost_of(name: str) -> str:
     return " ".join(found).replace("_k", r"\_k") or "the learner's that it holds"
 
 
+class Added(SphinxDirective):
+    """`.. added::`: the steps of the page that adds an algorithm are done, and what their commands printed.
+
+    One that fails is a warning, and so an error of the build.
+    """
+
+    def run(self) -> list[nodes.Node]:
+        """A block of two lines a command."""
+        self.env.note_reread()  # the library may have changed, and not the page
+        try:
+            printed = add_to_a_copy()
+        except StepError as error:
+            logging.getLogger(__name__).warning("add an algorithm: %s", error)
+            return []
+        text = "\n".join(f"$ {command}\n{said}" for command, said in printed)
+        return [nodes.literal_block(text, text, language="none")]
+
+
 def for_notebook(text: str) -> str:
     """Text of a page as a notebook shows it: with the code that it includes, and the claims, in place of directives."""
 
@@ -233,6 +252,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     complete_notebooks()
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    app.add_directive("added", Added)
     app.add_directive("claims", Claims)
     app.add_directive("costs", Costs)
     app.add_directive("ranks", Ranks)

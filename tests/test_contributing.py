@@ -1,4 +1,7 @@
-"""The algorithm of docs/add-an-algorithm.md, added as the page says, keeps the contract of all learners."""
+"""The algorithm of docs/add-an-algorithm.md, added to the modules of this process, keeps the contract of all learners.
+
+The build of the page adds it to a copy of the files, by the page's own commands and lines (tools/added_algorithm.py).
+"""
 
 from __future__ import annotations
 
@@ -99,6 +102,22 @@ def test_it_is_its_twin(easy_adapt: Any, protocol: str, sparse: bool) -> None:
 
 def test_its_docstring_prints_what_it_says(easy_adapt: Any) -> None:
     assert doctest.testmod(sys.modules["shoal.online.easy_adapt"]) == (0, 5)
+
+
+def test_its_lines_have_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import added_algorithm
+
+    page = (ROOT / added_algorithm.PAGE).read_text(encoding="utf-8")
+    sources: dict[str, str] = {}
+    for file, place, line in added_algorithm.lines(page):
+        before = sources.get(file) or (ROOT / file).read_text(encoding="utf-8")
+        sources[file] = added_algorithm.with_line(before, place, line)
+    assert len(sources) == 4
+    for file, source in sources.items():
+        assert NAME in ast.dump(ast.parse(source)), file
+    with pytest.raises(added_algorithm.StepError, match="no place for 'x': LEARNED"):
+        added_algorithm.with_line(sources["tests/cases.py"], "LEARNED", "x")
 
 
 def test_its_paper_comes_with_it() -> None:
