@@ -37,6 +37,12 @@ def test_every_learner_has_bibtex(shoal: Program, name: str) -> None:
     assert out.count("{") == out.count("}")
 
 
+def test_every_paper_can_be_found(shoal: Program) -> None:
+    for name in (*learner_kinds(), *batch_kinds()):
+        for paper in shoal("cite", name)[1].split("\n\n")[1:]:
+            assert re.search(r"^  (doi|eprint|isbn|url) = \{\S+\},$", paper, re.M), paper
+
+
 def test_the_entry_of_the_library_is_that_of_the_citation_file(shoal: Program) -> None:
     """Finding 38: no date, and no BibTeX."""
     code, out, _ = shoal("cite")

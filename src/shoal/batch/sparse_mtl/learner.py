@@ -1,4 +1,4 @@
-"""Sparse multi-task kernel machines (Srijith, Shevade, ECML PKDD 2012).
+"""Sparse multi-task kernel machines (Srijith, Shevade, ICONIP 2012).
 
 The output of task t uses few kernel columns, some common to all tasks and some its own (eq. 1):
 
@@ -419,7 +419,7 @@ class SparseMTL(_SparseMTL):
 
     References
     ----------
-    Srijith, Shevade. Multi-Task Learning Using Shared and Task Specific Information. ECML PKDD 2012: eqs. 1-5,
+    Srijith, Shevade. Multi-Task Learning Using Shared and Task Specific Information. ICONIP 2012: eqs. 1-5,
     Algorithms 1 and 2. Keerthi, Chapelle, DeCoste. Building Support Vector Machines with Reduced Classifier
     Complexity. JMLR 7, 2006 (one task).
 
@@ -473,7 +473,7 @@ class SparseMTLRegressor(_SparseMTL):
 
     References
     ----------
-    Srijith, Shevade. Multi-Task Learning Using Shared and Task Specific Information. ECML PKDD 2012: eq. 5.
+    Srijith, Shevade. Multi-Task Learning Using Shared and Task Specific Information. ICONIP 2012: eq. 5.
 
     Examples
     --------

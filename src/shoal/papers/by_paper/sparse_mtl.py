@@ -1,4 +1,4 @@
-"""Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (ECML PKDD 2012), section 4."""
+"""Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (ICONIP 2012), section 4."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from shoal.papers.batch_protocols import explained, simulated
 from shoal.papers.experiment import OF_NUMBERS, Data, Entrant, Experiment, Metric, Tuning, decades
 from shoal.papers.learners import Spec
 
-PAPER = "Srijith, Shevade, ECML PKDD 2012"
+PAPER = "Srijith, Shevade, ICONIP 2012"
 
 # ---- Basis vectors. The paper's counts are those that one prediction needs: its SparseSTL has 96, all rows of one
 # task; so its SparseMTL has 18 common vectors and 42 of each task's own, not of all tasks together. -----------------

@@ -1,4 +1,4 @@
-"""Claims of Srijith, Shevade (ECML PKDD 2012)."""
+"""Claims of Srijith, Shevade (ICONIP 2012)."""
 
 from collections.abc import Iterator
 
