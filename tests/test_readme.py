@@ -38,6 +38,7 @@ def test_all_pages_with_python_are_run() -> None:
     assert pages_with_python() == {*PAGES, OF_A_SERVICE, OF_RAY}
 
 
+@pytest.mark.filterwarnings("ignore:The set_.* function will be deprecated:PendingDeprecationWarning")  # SHAP's colours
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_its_python_prints_what_stands_below_it(page: Path, folder: Path) -> None:
     write_samples(folder)
