@@ -29,7 +29,8 @@ class Confusion(TaskSums):
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Count the pairs."""
         self._sums = grown(self._sums, n_tasks)
-        np.add.at(self._sums, (code, 2 * (truth > 0) + (score >= 0)), 1)
+        pair = self.width * code + 2 * (truth > 0) + (score >= 0)
+        np.add.at(self._sums.reshape(-1), pair, 1.0)  # with one index 8 times as fast as with two
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """F1 is undefined where a class neither occurs nor is predicted."""
