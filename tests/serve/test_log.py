@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +44,14 @@ def test_a_commit_is_on_the_disk_when_it_returns(log: Log) -> None:
             assert connection.exec_driver_sql("pragma synchronous").scalar() == 2
             assert connection.exec_driver_sql("pragma journal_mode").scalar() == "wal"
         log._engine.dispose()
+
+
+def test_a_fork_of_a_killed_service_may_have_the_lock_for_a_moment(tmp_path: Path) -> None:
+    held = module.lock(tmp_path / "lock", "the folder")
+    release = threading.Timer(0.1, os.close, [held])
+    release.start()
+    os.close(module.lock(tmp_path / "lock", "the folder"))
+    release.join()
 
 
 def test_records_are_read_in_order_between_two_positions(log: Log, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ EXPECTED = "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
 LOCK_CLASS = 0x73686F61  # "shoa": of PostgreSQL's advisory locks
 NO_KEY = ""  # of the receipt that tries whether there is room; requests have longer keys
 FIRST_PATIENCE = 5.0  # seconds for the sessions of a service that was killed to end
+FORK_PATIENCE = 1.0  # seconds for a fork of it, which writes a snapshot, to let go of its files
 PATIENCE = 0.5  # the same when a connection of our own broke
 # Both ends notice within half a minute that the other is gone without a word; the server then frees the lock.
 NETWORK = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
@@ -230,13 +231,17 @@ def of_another_format(found: str, readable: int) -> str:
 
 def lock(path: Path, what: object) -> int:
     """Lock a file for this process, until the handle is closed or the process ends. `what` names it in the error."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ValueError(f"{what} is in use by another process") from None
-    return handle
+    handle, ends = os.open(path, os.O_CREAT | os.O_RDWR, 0o600), time.monotonic() + FORK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > ends:
+                os.close(handle)
+                raise ValueError(f"{what} is in use by another process") from None
+            time.sleep(0.02)
+        else:
+            return handle
 
 
 class Log:

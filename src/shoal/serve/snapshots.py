@@ -194,9 +194,9 @@ def begin(
         return Writing(position, child)
     code = 1
     try:
+        os.closerange(3, 1 << 16)  # sockets and locks must not outlive the parent
         with suppress(OSError):
             os.nice(10)  # answers go first
-        os.closerange(3, 1 << 16)  # sockets and locks must not outlive the parent
         write()
         code = 0
     except BaseException as error:
