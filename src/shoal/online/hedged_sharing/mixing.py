@@ -12,11 +12,10 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-from shoal.online.common.logistic import LIMIT, weighted_slope, within
+from shoal.online.common.logistic import LIMIT, exp_by_series, weighted_slope, within
 from shoal.online.hedged_sharing.experts import FEW, N_INPUTS, N_LOGITS
 
 TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
-INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.005  # of the weights that goes back to the prior after every row, so that any expert can come back
 SLOW_SHARE = 1e-4  # of the slow mixture's, and of the third mixing's
 # The regressions' weights have a variance at the start, and gain DRIFT/t in row t: steps shrink as 1/sqrt(t).
@@ -31,15 +30,9 @@ ROWS, SURPRISES = range(2)  # positions in `surprises`
 
 @kernel(alone=False)
 def sigmoids(logits: FloatArray, few: bool, out: FloatArray) -> None:
-    """Sigmoids of all or of the first FEW: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
+    """Sigmoids of all or of the first FEW."""
     for i in range(FEW if few else len(logits)):
-        t = logits[i] * (-1.0 / 64.0)
-        power = 1.0
-        for k in INVERSES:
-            power = 1.0 + power * (t * k)
-        for _ in range(6):
-            power *= power
-        out[i] = 1.0 / (1.0 + power)
+        out[i] = 1.0 / (1.0 + exp_by_series(-logits[i]))
 
 
 @kernel(inline=False, alone=False)

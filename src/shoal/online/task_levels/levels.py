@@ -27,7 +27,7 @@ from shoal.engine.axes import OTHER, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.model.state import copy_block
 from shoal.online.common.dense import add_outer, add_to, inner, product, turns, whole_turns
-from shoal.online.common.logistic import sigmoid
+from shoal.online.common.logistic import NEGLIGIBLE, exp_by_series, log1p_by_series, sigmoid
 from shoal.online.common.standardized_targets import UNIT, clipped, from_units, in_units, learn_scale, new_scale
 from shoal.online.mixed_effects.effects import LEAST_NOISE, PRIOR
 
@@ -91,14 +91,14 @@ def ask(d: int, x: FloatArray, task: int, regression: bool, state: Levels, scrat
     m = inner(n, x, state.mean)
     product(n, x, state.covariance, scratch.v)
     spread, best = max(inner(n, x, scratch.v), 0.0), 0
-    level = margin = 0.0
     for g in range(len(shares)):
-        level += shares[g] * own[LEVEL, g]
         best = g if shares[g] > shares[best] else best
-        if not regression:
-            margin += shares[g] * (m + own[LEVEL, g]) / math.sqrt(1.0 + math.pi / 8.0 * LOGIT * own[VARIANCE, g])
+    level = inner(len(shares), shares, own[LEVEL])
     if regression:
         return Forecast(m + level, state.grid[NOISE, best] * (1.0 + own[VARIANCE, best]) + spread, m, level, spread)
+    margin = 0.0
+    for g in range(len(shares)):
+        margin += shares[g] * (m + own[LEVEL, g]) / math.sqrt(1.0 + math.pi / 8.0 * LOGIT * own[VARIANCE, g])
     return Forecast(margin, LOGIT * own[VARIANCE, best] + spread, m, level, spread)
 
 
@@ -144,7 +144,8 @@ def learn(
             e = clipped(in_units(y, state.scale) - f.margin, f.variance, h, state.scale)
             learn_target(f.margin + e, h, f, state, scratch)
         else:
-            learn_label(y, part, f.pooled, state, scratch)
+            own = scratch.levels
+            learn_label(y, part, f.pooled, own[LEVEL], own[VARIANCE], state.grid[SCORE])
             p = sigmoid(f.pooled + f.level)
             e, curvature = y - p, part * max(p * (1.0 - p), FLAT)
         step = 1.0 / (noise + curvature * f.pooled_variance)
@@ -179,17 +180,17 @@ def learn_target(t: float, h: float, f: Forecast, state: Levels, scratch: Scratc
         v[g] = gain
 
 
-@kernel(alone=False)
-def learn_label(y: float, h: float, pooled: float, state: Levels, scratch: Scratch) -> None:
+@kernel(disjoint=True, alone=False)
+def learn_label(y: float, h: float, pooled: float, b: FloatArray, v: FloatArray, score: FloatArray) -> None:
     """Every level of the task and its score."""
-    b, v, score = scratch.levels[LEVEL], scratch.levels[VARIANCE], state.grid[SCORE]
+    sign = 1.0 if y > 0.5 else -1.0
     for g in range(len(b)):
-        f = pooled + b[g]
-        rare = math.exp(-abs(f))
-        p = (1.0 if f > 0.0 else rare) / (1.0 + rare)
-        gain = LOGIT * v[g] / (1.0 + h * max(p * (1.0 - p), FLAT) * LOGIT * v[g])
-        score[g] -= h * (math.log1p(rare) + (abs(f) if (f > 0.0) != (y > 0.5) else 0.0))
-        b[g] += h * gain * (y - p)
+        z = -sign * (pooled + b[g])
+        rare = exp_by_series(max(-abs(z), NEGLIGIBLE))
+        wrong = (1.0 if z > 0.0 else rare) / (1.0 + rare)  # 1 - P(y) = |y - p|
+        gain = LOGIT * v[g] / (1.0 + h * max(wrong * (1.0 - wrong), FLAT) * LOGIT * v[g])
+        score[g] -= h * (max(z, 0.0) + log1p_by_series(rare))
+        b[g] += h * gain * sign * wrong
         v[g] = gain / LOGIT
 
 
@@ -197,12 +198,19 @@ def learn_label(y: float, h: float, pooled: float, state: Levels, scratch: Scrat
 def share(state: Levels) -> None:
     """Scores fade and tell the shares."""
     score, shares = state.grid[SCORE], state.grid[SHARE]
-    most, total = -np.inf, 0.0
+    most = -np.inf
     for g in range(len(score)):
         score[g] *= KEPT
         most = max(most, score[g])
+    divide(most, score, shares)
+
+
+@kernel(disjoint=True, alone=False)
+def divide(most: float, score: FloatArray, shares: FloatArray) -> None:
+    """Shares by exp(score), the largest of which is `most`."""
+    total = 0.0
     for g in range(len(score)):
-        shares[g] = math.exp(score[g] - most)
+        shares[g] = exp_by_series(max(score[g] - most, NEGLIGIBLE))
         total += shares[g]
     for g in range(len(score)):
         shares[g] /= total
