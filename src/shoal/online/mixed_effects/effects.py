@@ -301,19 +301,26 @@ def rescale(ratio: float, shift: float, state: Effects) -> None:
 
 
 @kernel(inline=False, alone=False)
-def invert(used: int, n: int, matrix: FloatArray) -> None:
+def invert(used: int, n: int, matrix: FloatArray, top: FloatArray) -> None:
     """M <- M^-1 of a positive definite one, by Gauss and Jordan without pivots; columns from `used` on are zero."""
     for k in range(used):
-        top = matrix[k]
-        pivot = 1.0 / top[k]
-        top[k] = 1.0
+        row, pivot = matrix[k], 1.0 / matrix[k, k]
         for j in range(n):
-            top[j] *= pivot
-        for i in range(used):
-            if i != k:
-                factor = matrix[i, k]
-                matrix[i, k] = 0.0
-                add_to(n, -factor, top, matrix[i])
+            top[j] = row[j] * pivot
+        top[k] = pivot
+        eliminate(k, used, n, top, matrix)
+        for j in range(n):
+            row[j] = top[j]
+
+
+@kernel(disjoint=True, inline=False, alone=False)
+def eliminate(k: int, used: int, n: int, top: FloatArray, matrix: FloatArray) -> None:
+    """Each row less its k-th number times the top; row k, which is the top, included."""
+    for i in range(used):
+        row, factor = matrix[i], matrix[i, k]
+        for j in range(n):
+            row[j] -= factor * top[j]
+        row[k] = -factor * top[k]  # written last: the processor waits where a vector is read of which a number is new
 
 
 @kernel(inline=False, alone=False)
@@ -325,7 +332,7 @@ def refresh(slot: int, state: Effects, scratch: Scratch) -> None:
     for i in range(used):
         for j in range(n):
             P[i, j] = state.spread[PRECISION, i, j] + state.information[slot, i, j]
-    invert(used, n, P)
+    invert(used, n, P, scratch.t)
     for i in range(used):
         for j in range(n):
             scatter[i, j] += P[i, j] - own[i, j]
@@ -372,7 +379,7 @@ def learn_omega(rule: Rule, state: Effects, scratch: Scratch) -> None:
         omega[i, i] += KEPT * first_variance(state) / (n_slots + 2.0) + LEAST
         for j in range(used):
             precision[i, j] = omega[i, j]
-    invert(used, turns(used), precision)
+    invert(used, turns(used), precision, scratch.t)
     state.counters[SINCE] = 0
 
 
@@ -401,7 +408,7 @@ def expand(rule: Rule, state: Effects, scratch: Scratch) -> None:
     for i in range(used):
         g[i] = inner(n, sums[PRECISION, i], sums[SCATTER, i]) + unit * inner(n, sums[PRECISION, i], sums[OUTER, i])
         g[i] -= n_slots
-    invert(used, n, M)
+    invert(used, n, M, scratch.t)
     product(n, g, M, z)
     for j in range(used):
         z[j] = min(max(1.0 + z[j], 1.0 / MOST), MOST)
