@@ -31,7 +31,7 @@ from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
 from shoal.online.hedged_sharing.columns import N_OUT, DenseSettings
-from shoal.online.hedged_sharing.dense import answered, asleep, learned, sleeps
+from shoal.online.hedged_sharing.dense import answered, asleep, learned, one, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -65,7 +65,7 @@ from shoal.online.hedged_sharing.row import (
     two_blocks,
     waiting_row,
 )
-from shoal.online.hedged_sharing.state import Mixed, State, mixed
+from shoal.online.hedged_sharing.state import State
 from shoal.online.kalman_filters.full_matrix import FEW_FULL, MOST_FULL
 from shoal.parallel import pipeline
 from shoal.parallel.cores import add_seconds, n_threads
@@ -81,7 +81,7 @@ def fits(
     at: int,
     at_crossed: int,
     settings: Settings,
-    state: Mixed,
+    state: State,
     block: Block,
 ) -> bool:
     """Whether there is room for a round in the state, and in the block if there is one."""
@@ -90,7 +90,7 @@ def fits(
 
 
 @kernel(alone=False)
-def fetch_records(block: Block, i: int, first: int, state: Mixed) -> None:
+def fetch_records(block: Block, i: int, first: int, state: State) -> None:
     """Have what all tasks share of the features of row i, a wide one, brought from memory while another is learned."""
     n, feature = block.counts[i, N], block.feature[first:]
     if n > FEW_ENTRIES:
@@ -98,19 +98,19 @@ def fetch_records(block: Block, i: int, first: int, state: Mixed) -> None:
             prefetch(state.shared, np.uint64(feature[k]) * np.uint64(WIDTH))
 
 
-@kernel(inline=False, alone=False)
-def learn_rounds(
+@kernel(entry=True)
+def learn(
     rounds: Rounds,
     settings: Settings,
-    state: Mixed,
+    state: State,
     decisions: FloatArray,
     of_dense: DenseMargins,
-    part: Part,
-    end: int,
-    block: Block,
     work: Work,
+    part: Part,
 ) -> int:
     """Do a part of the rounds, or of learning them, until there might be no room; return how far it got."""
+    end = part.last if part.last >= 0 else len(rounds.starts) - 1
+    block, work = part.block, whole(work)
     at, at_crossed, waits = 0, 0, len(block.counts) > 0
     for r in range(part.first, end):
         first, last = rounds.starts[r], rounds.starts[r + 1]
@@ -147,23 +147,9 @@ def learn_rounds(
 def decide(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, of_dense: DenseMargins, work: Work
 ) -> None:
-    found, scratch = mixed(state), whole(work)
+    scratch = whole(work)
     for row in range(len(decisions)):
-        decisions[row] = decide_row(rounds, row, settings, found, of_dense, scratch)
-
-
-@kernel(entry=True)
-def learn(
-    rounds: Rounds,
-    settings: Settings,
-    state: State,
-    decisions: FloatArray,
-    of_dense: DenseMargins,
-    work: Work,
-    part: Part,
-) -> int:
-    end = part.last if part.last >= 0 else len(rounds.starts) - 1
-    return learn_rounds(rounds, settings, mixed(state), decisions, of_dense, part, end, part.block, whole(work))
+        decisions[row] = decide_row(rounds, row, settings, state, of_dense, scratch)
 
 
 WHOLE = Part(0, -1, True, True, Handle(new_block(0, np.zeros(0, np.int64), 0, 0)))  # row by row
@@ -222,7 +208,11 @@ def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, state: Handle[S
 
 
 def one_row(setup: Setup, state: Handle[State], rounds: Rounds, learns: bool) -> Row:
-    """The same of one row."""
+    """The same of one row; most often one call does it."""
+    settings, scratch = setup.settings.dense, _scratch(setup, rounds)
+    margins = scratch.margins
+    if not sleeps(state.of.dense, settings) and one(rounds, settings, state, margins.margins, learns, scratch.dense):
+        return {}, (margins, scratch.row, WHOLE) if learns else (margins, scratch.row)
     after, more = _answered(setup, rounds, learns, state)
     return ({} if after is state else {"dense": after.of.dense}), more
 

@@ -134,6 +134,7 @@ MOST_PAIRS = 256
 ALL_PAIRS = 23  # entries that have no more pairs than that
 NOWHERE = 0  # the record of tasks that have none
 U = np.uint64
+WIDTH = 8
 
 
 class CrossedRow(NamedTuple):
@@ -161,20 +162,23 @@ def _item(j: int, b: int) -> Any:
 
 @kernel(alone=False)
 def _put(
-    i: int, value: float, key: np.uint64, task: np.uint64, size: np.uint64, own_size: np.uint64, out: CrossedRow
+    i: int, value: float, key: np.uint64, task: np.uint64, shared: FloatArray, own: FloatArray, out: CrossedRow
 ) -> None:
     """One entry; sizes are powers of two."""
+    size, own_size = U(len(shared) - 1), U(len(own) - 1)
     out.x[i] = value
     out.shared[i] = np.int64(U(1) + ((key >> U(32)) & (size - U(1))))
     if task != U(NOWHERE):
         out.own[i] = np.int64(U(1) + ((mixed(key ^ task) >> U(32)) & (own_size - U(1))))
     else:
         out.own[i] = NOWHERE
+    prefetch(shared, U(out.shared[i]) * U(WIDTH))
+    prefetch(own, U(out.own[i]) * U(WIDTH))
 
 
 @kernel(inline=False, alone=False)
 def crossed_row(
-    rounds: Rounds, begin: int, n: int, scaled: ScaledRow, bins: Bins, serial: int, size: int, own_size: int,
+    rounds: Rounds, begin: int, n: int, scaled: ScaledRow, bins: Bins, serial: int, shared: FloatArray, own: FloatArray,
     out: CrossedRow,
 ) -> int:  # fmt: skip
     """Fill `out` from the n entries of the scaled row, the constant first; return how many entries it has.
@@ -182,11 +186,11 @@ def crossed_row(
     serial : the task's number, from 1; 0 if it has no records
     """
     x, feature = scaled.x, scaled.feature
-    task, shared_size, of_task = mixed(U(serial)) | U(1), U(size), U(own_size)
+    task = mixed(U(serial)) | U(1)
     if serial == 0:
         task = U(NOWHERE)
     unit, n_pairs = 1.0 / math.sqrt(n), n - 1
-    _put(0, x[0], mixed(~U(0)), task, shared_size, of_task, out)
+    _put(0, x[0], mixed(~U(0)), task, shared, own, out)
     entry, p = 1, 0 if rounds.width > 0 else begin
     for i in range(1, n):
         j = feature[i] - 1
@@ -198,12 +202,12 @@ def crossed_row(
             raw = rounds.values[p]
             p += 1
         key, b = _item(j, N_BINS), bin_of(bins, j, raw)
-        _put(entry, x[i], key, task, shared_size, of_task, out)
+        _put(entry, x[i], key, task, shared, own, out)
         entry += 1
         out.items[i], out.values[i] = np.int64(key), x[i]
         if b >= 0:
             key = _item(j, b)
-            _put(entry, unit, key, task, shared_size, of_task, out)
+            _put(entry, unit, key, task, shared, own, out)
             entry += 1
             out.items[i], out.values[i] = np.int64(key), unit
     reach = n_pairs if n_pairs <= ALL_PAIRS else MOST_PAIRS // n_pairs
@@ -211,14 +215,13 @@ def crossed_row(
         first, value = U(out.items[a]), out.values[a]
         for c in range(a + 1, min(a + reach + 1, n)):
             key = mixed(first + U(out.items[c]))  # in either order
-            _put(entry, value * out.values[c], key, task, shared_size, of_task, out)
+            _put(entry, value * out.values[c], key, task, shared, own, out)
             entry += 1
     for i in range(entry, padded(entry)):
         out.x[i] = 0.0
     return entry
 
 
-WIDTH = 8
 SERIAL = 4  # the number of a task's record that says whose it is
 PLAN = plan_of(CROSSED, WIDTH, WIDTH)
 N_COLUMNS = len(PLAN.rule)
@@ -276,9 +279,6 @@ def crossed_margins(
 ) -> None:  # fmt: skip
     """Fill the margins, and H, G and HF of the entries for `step_crossed`; records of other parts are all zero."""
     room = lanes.columns.shape[1]
-    for i in range(n):
-        prefetch(shared, np.uint64(row.shared[i]) * np.uint64(WIDTH))
-        prefetch(own, np.uint64(row.own[i]) * np.uint64(WIDTH))
     if parts & SHARED_PART:
         products(n, row.x, row.shared, shared, lanes.kept, room, lanes.sums)
     if parts & OWN_PART:

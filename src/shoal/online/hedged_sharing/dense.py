@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
-from shoal.engine.handles import Handle, whole
+from shoal.engine.handles import Handle
 from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import weight_of
 from shoal.engine.rows import whole_turns as whole_lanes
@@ -130,6 +130,7 @@ class GroupScratch(NamedTuple):
 
     work: Handle[GroupWork]
     single: Handle[Rows]  # a piece of one row
+    dtype: Any  # of matrices
 
 
 def new_scratch(longest: int, dtype: type[np.floating]) -> GroupScratch:
@@ -146,7 +147,7 @@ def new_scratch(longest: int, dtype: type[np.floating]) -> GroupScratch:
         mixed_effects.Scratch(*vectors[:4], *matrices),
         np.zeros(LANES, np.uint32),
     )
-    return GroupScratch(Handle(work), Handle(new_rows(1)))
+    return GroupScratch(Handle(work), Handle(new_rows(1)), dtype)
 
 
 @kernel(entry=True)
@@ -155,7 +156,7 @@ def run_groups(
     work: GroupWork,
 ) -> int:  # fmt: skip
     """Answer rows from `begin` on, and learn them; return the first without room, or of too many features."""
-    dense = whole(state.dense)
+    dense = state.dense
     end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
     run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
     run_trees(rounds.task, begin, end, settings, dense.trees, rows, margins, work.possible)
@@ -343,11 +344,19 @@ def rows_for(n: int, scratch: GroupScratch) -> Handle[Rows]:
     return scratch.single if n == 1 else Handle(new_rows(n))
 
 
+def one(
+    rounds: Rounds, settings: DenseSettings, state: Held, margins: FloatArray, learns: bool, scratch: GroupScratch
+) -> bool:
+    """Fill the margins of one row, and learn it if that is wanted; False, and nothing done, if there is no room."""
+    rows, work = scratch.single, scratch.work
+    return bool(by_kind(run_groups, scratch.dtype, rounds, settings, state, rows, margins, 0, learns, work) == 1)
+
+
 def answered(
     rounds: Rounds, settings: DenseSettings, state: Held, margins: FloatArray, scratch: GroupScratch
 ) -> Handle[Rows]:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
-    rows, kind = rows_for(len(margins), scratch), state.of.dense.columns.full.pooled.dtype
+    rows, kind = rows_for(len(margins), scratch), scratch.dtype
     run, done = run_groups, 0
     while True:
         done = by_kind(run, kind, rounds, settings, state, rows, margins, done, False, scratch.work)
@@ -371,7 +380,7 @@ def learned(
             single = piece._replace(starts=np.arange(last - first + 1))
             state = learned(single, settings, state, again[first:last], again[first:last], scratch)
         return state
-    run, done, rows, kind = run_groups, 0, rows_for(n, scratch), state.of.dense.columns.full.pooled.dtype
+    run, done, rows, kind = run_groups, 0, rows_for(n, scratch), scratch.dtype
     while True:
         done = by_kind(run, kind, rounds, settings, state, rows, margins, done, True, scratch.work)
         if done == n:

@@ -101,7 +101,7 @@ from shoal.online.hedged_sharing.scaling import (
     noise,
     scaled_row,
 )
-from shoal.online.hedged_sharing.state import Mixed
+from shoal.online.hedged_sharing.state import State
 
 PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
 
@@ -362,7 +362,7 @@ def shrink(trust: float, work: Work) -> None:
 
 
 @kernel(alone=False)
-def near_the_heaviest(state: Mixed, work: Work) -> None:
+def near_the_heaviest(state: State, work: Work) -> None:
     """Pull forecasts of real targets to within 10 deviations of the noise from that of the heaviest expert.
 
     The fixed share leaves some weight to the worst of them, which may be off by what targets were long ago.
@@ -387,7 +387,7 @@ def constant_input(unit: float, errors: FloatArray) -> float:
 
 
 @kernel(alone=False)
-def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
+def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     """The answer: a logit, or a target less the mean. `work.margins` holds the experts' margins."""
     margins, z, p, awake = work.margins, work.z, work.p, work.awake
     few = few_awake(work)
@@ -441,7 +441,7 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
 
 
 @kernel(alone=False)
-def mix(task: int, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+def mix(task: int, h: float, settings: Settings, state: State, work: Work) -> None:
     """Move the Bayes weights; `work.p` and `work.answers` now hold likelihoods. `h` is how often the row counts."""
     if h != 1.0:
         sharpen(work.p, state.weights, work.awake, h)
@@ -457,7 +457,7 @@ def mix(task: int, h: float, settings: Settings, state: Mixed, work: Work) -> No
 
 
 @kernel(alone=False)
-def step_stack(s: int, seen: Observed, settings: Settings, state: Mixed, work: Work) -> None:
+def step_stack(s: int, seen: Observed, settings: Settings, state: State, work: Work) -> None:
     """Move one regression of the second mixing."""
     drift = max(DRIFTS[s] / (state.rows[0] + 1), LEAST_DRIFT if settings.sharing == INDEPENDENT else 0.0)
     regression = Regression(state.stacks[s], state.covariances[s], work.direction)
@@ -465,7 +465,7 @@ def step_stack(s: int, seen: Observed, settings: Settings, state: Mixed, work: W
 
 
 @kernel(alone=False)
-def mix_label(task: int, y: float, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+def mix_label(task: int, y: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a label, 0 or 1.
 
     With chance rho the label says something about its row, and so much of it moves a regression: where classes come
@@ -487,7 +487,7 @@ def mix_label(task: int, y: float, h: float, settings: Settings, state: Mixed, w
 
 
 @kernel(alone=False)
-def mix_real(task: int, y: float, variance: float, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+def mix_real(task: int, y: float, variance: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a real target less its mean."""
     before = work.ahead[0].unit_before
     precision = before / variance * before  # of the forecast in units of the deviation
@@ -510,7 +510,7 @@ def read_row(
     row: int,
     bounds: tuple[int, int],
     settings: Settings,
-    state: Mixed,
+    state: State,
     margins: FloatArray,
     work: Work,
 ) -> int:
@@ -528,7 +528,7 @@ def read_row(
         ahead.serial = state.crossed.serial[task] if task >= 0 and parts & OWN_PART else 0
         work.counts[N_CROSSED] = crossed_row(
             rounds, bounds[0], n, work.row, state.crossed.bins, ahead.serial,
-            len(state.crossed.shared) - 1, len(state.crossed.own) - 1, work.crossed,
+            state.crossed.shared, state.crossed.own, work.crossed,
         )  # fmt: skip
     targets = state.targets
     ahead.least_before = least_answer(targets)
@@ -552,7 +552,7 @@ def learn_ahead(
     new: int,
     h: float,
     settings: Settings,
-    state: Mixed,
+    state: State,
     work: Work,
 ) -> None:
     """Learn all that does not depend on the answer."""
@@ -578,7 +578,7 @@ def learn_ahead(
 
 
 @kernel(alone=False)
-def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
+def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     """The decision on a row that has been read."""
     wake(work)
     n, n_crossed, row, ahead = work.counts[N], work.counts[N_CROSSED], work.row, work.ahead[0]
@@ -597,7 +597,7 @@ def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
 
 
 @kernel(alone=False)
-def learn_answer(task: int, y: float, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+def learn_answer(task: int, y: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn the linear experts and the mixtures, which depend on the answer."""
     work = without_sleepers(work)
     ahead, e = work.ahead[0], y - work.forecast[ALL_TASKS]
@@ -621,7 +621,7 @@ def learn_answer(task: int, y: float, h: float, settings: Settings, state: Mixed
 
 
 @kernel(alone=False)
-def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> None:
+def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> None:
     n, n_crossed, parts = work.counts[N], work.counts[N_CROSSED], parts_of(settings.sharing)
     step_plain(
         n, work.row, work.found.place, row, Forecasts(work.margins, work.chances, work.awake), state.shared,
@@ -637,7 +637,7 @@ def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> 
 
 
 @kernel(alone=False)
-def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, of_dense: DenseMargins, work: Work) -> float:
+def decide_row(rounds: Rounds, row: int, settings: Settings, state: State, of_dense: DenseMargins, work: Work) -> float:
     """The decision, of which nothing is learned."""
     read_row(rounds, row, row_bounds(rounds, row), settings, state, of_dense.margins, work)
     return float(max(state.targets[MEAN] + answer(rounds.task[row], settings, state, work), work.ahead[0].least_before))

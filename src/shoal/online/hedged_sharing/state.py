@@ -8,8 +8,6 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, OTHER, TASK
-from shoal.engine.compile import kernel
-from shoal.engine.handles import whole
 from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights import record_table as records
 from shoal.engine.task_weights.record_table import Records
@@ -46,54 +44,6 @@ class State(NamedTuple):
     updates: Annotated[IntArray, TASK]
     dense: Dense
     counters: IntArray  # (3,) tasks, rounds, features
-
-
-class Mixed(NamedTuple):
-    """The same without `dense`: the part for the other experts and the mixings."""
-
-    shared: Annotated[FloatArray, FEATURE, OTHER]
-    own: Records
-    crossed: Crossed
-    scale: Scale
-    targets: FloatArray
-    seen: IntArray
-    errors: FloatArray
-    surprises: FloatArray
-    rows: IntArray
-    task_rows: Annotated[IntArray, TASK]
-    task_weights: Annotated[FloatArray, TASK, OTHER]
-    weights: FloatArray
-    slow: FloatArray
-    stacks: FloatArray
-    covariances: FloatArray
-    trusts: FloatArray
-    updates: Annotated[IntArray, TASK]
-    counters: IntArray
-
-
-@kernel(alone=False)
-def mixed(state: State) -> Mixed:
-    """The part of a state for the other experts and the mixings; of a handle, its arrays."""
-    return Mixed(
-        state.shared,
-        whole(state.own),
-        whole(state.crossed),
-        whole(state.scale),
-        state.targets,
-        state.seen,
-        state.errors,
-        state.surprises,
-        state.rows,
-        state.task_rows,
-        state.task_weights,
-        state.weights,
-        state.slow,
-        state.stacks,
-        state.covariances,
-        state.trusts,
-        state.updates,
-        state.counters,
-    )
 
 
 class PackedState(NamedTuple):
