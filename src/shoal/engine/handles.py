@@ -8,7 +8,7 @@ again. Python reads the same fields from it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -19,20 +19,25 @@ from numba.core.pythonapi import NativeValue
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, register_model, typeof_impl, unbox
 
+from shoal.engine.arrays import IntArray
+
 T = TypeVar("T")
 BEFORE_SHAPE = 5  # words of an array as numba has it: two of its owner, its items, their bytes, its address
 INDEX = ir.IntType(64)
 
 
-class Handle(Generic[T]):
-    """A named tuple of arrays and such tuples, as compiled code reads it: by one address."""
+class Handle(int, Generic[T]):
+    """A named tuple of arrays and such tuples, as compiled code reads it: by one address, the number that this is."""
 
-    __slots__ = ("_words", "address", "of")
+    of: T
+    words: IntArray
 
-    def __init__(self, of: T) -> None:
-        self.of = of
-        self._words = np.array(_words(of), np.int64)
-        self.address = self._words.ctypes.data
+    def __new__(cls, of: T) -> Self:
+        """Write the words that compiled code reads, and keep them."""
+        words = np.array(_words(of), np.int64)
+        made = super().__new__(cls, words.ctypes.data)
+        made.of, made.words = of, words
+        return made
 
     def __getattr__(self, name: str) -> Any:
         """A field of the tuple."""
@@ -89,10 +94,7 @@ class _Model(models.OpaqueModel):
 
 @unbox(HandleType)  # type: ignore[no-untyped-call, untyped-decorator]
 def _unboxed(kind: HandleType, handle: Any, c: Any) -> NativeValue:
-    address = c.pyapi.object_getattr_string(handle, "address")
-    found = c.pyapi.long_as_voidptr(address)
-    c.pyapi.decref(address)
-    return NativeValue(found)  # type: ignore[no-untyped-call]
+    return NativeValue(c.pyapi.long_as_voidptr(handle))  # type: ignore[no-untyped-call]
 
 
 @infer_getattr
