@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from shoal.cli.compiling import FEW_ROWS
 from shoal.cli.guards import with_guard
 from shoal.cli.options import PassOptions, RowOptions, in_options
 from shoal.cli.outputs import STDOUT
@@ -43,7 +44,6 @@ DATASET = "dataset:"
 STANDARD_INPUT = "standard input"
 MOST_HELD = 100_000  # rows to read in search of the second label
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # a model does not remember them
-FEW_ROWS = 64  # to warm up with: enough for every branch that depends on the number of rows
 
 
 @dataclass
@@ -57,6 +57,7 @@ class Stream:
     total_rows: int | None
     file: FileStream | None
     names: tuple[str, ...] = ()  # feature names of a built-in data set
+    first: Chunk | None = None  # if it has been read
 
     def begun(self) -> Stream:
         """The stream, read up to the second label: learners take both labels with the first row.
@@ -74,13 +75,14 @@ class Stream:
         return replace(self, chunks=chain(held, self.chunks), classes=InOrder(labels) if len(labels) == 2 else None)
 
     def judged(self) -> Stream:
-        """The stream with its first chunk read, so that bad rows are found before anything is printed or compiled.
+        """The stream with its first chunk read, so that bad rows are found before anything is printed.
 
         Rows of standard input may be late and are not waited for.
         """
         if self.title == STANDARD_INPUT:
             return self
-        return replace(self, chunks=chain(list(islice(self.chunks, 1)), self.chunks))
+        held = list(islice(self.chunks, 1))
+        return replace(self, chunks=chain(held, self.chunks), first=held[0] if held else None)
 
     def as_written(self, found: Predictions) -> Predictions:
         """Predictions with the labels as the file wrote them."""

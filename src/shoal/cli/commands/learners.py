@@ -82,12 +82,17 @@ def make_learner(name: str, settings: list[str]) -> Any:
 
 def name_of(learner: Any) -> str:
     """Its name in results: the class; of an own model, and of what goes around a learner, the one within."""
-    plain = learner
-    while isinstance(plain, AroundAnyLearner):
-        plain = plain.plain
-    if isinstance(plain, MultiClass) and plain.estimator is not None:
-        plain = plain.estimator
+    plain = learner_within(learner)
     return type(plain.model if isinstance(plain, ModelAdapter) else plain).__name__
+
+
+def learner_within(learner: Any) -> Any:
+    """What wrappers go around; a learner without any is its own."""
+    while isinstance(learner, AroundAnyLearner):
+        learner = learner.plain
+    if isinstance(learner, MultiClass) and learner.estimator is not None:
+        learner = learner.estimator
+    return learner
 
 
 @contextmanager

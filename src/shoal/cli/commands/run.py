@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.cli import sharded
-from shoal.cli.commands.learners import make_learner, modules_from_here, name_of
-from shoal.cli.compiling import compile_in_two
+from shoal.cli.commands.learners import learner_within, make_learner, modules_from_here, name_of
+from shoal.cli.compiling import compiled_in_two
 from shoal.cli.display import Display, grouped
 from shoal.cli.guards import guard_of, harmed
 from shoal.cli.intervals import covered, with_interval
@@ -45,6 +45,22 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.hierarchy and not options.load and len(rows.task) < 2:
         raise ValueError("--hierarchy needs two columns of --task or more, as in --task country,shop")
     learner, reading = _chosen(options)
+    starts = make_learner(DEFAULT, list(options.settings)) if learner is None else learner_within(learner)
+    is_sharded = sharded.is_sharded(options)
+    with compiled_in_two(None if is_sharded else starts) as compile_rest:
+        run = _opened(data, rows, options, learner, reading)
+        compile_rest(learner_within(run.learner), run.stream.first)
+    if not is_sharded:
+        return run.run()
+    with sharded.on_shards(run.learner, options) as cluster:
+        shards = {type(cluster.learner).__name__: cluster}
+        return replace(run, stream=sharded.announced(run.stream, cluster), contestants=shards).run()
+
+
+def _opened(
+    data: Sequence[str], rows: RowOptions, options: RunOptions, learner: Learner | None, reading: Reading | None
+) -> "_Run":
+    """The data, and the learner and its baselines as they take it."""
     kept = list(dict.fromkeys([*_carried(learner, options), *options.keep]))
     columns = {"keep": kept, "strict": options.strict, "new_columns": options.new_columns}
     if options.load and learner is not None and not is_dataset(data):
@@ -65,18 +81,19 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         raise ValueError(f"{options.load} was learned without a guard: shoal run --guard learns one from rows")
     if hierarchy and not any(isinstance(one, Hierarchy) for one in wrappers_of(learner)):
         raise ValueError(f"{options.load} was learned without a hierarchy: shoal run --hierarchy learns one from rows")
-    if sharded.is_sharded(options):
-        with sharded.on_shards(learner, options) as cluster:
-            name = type(cluster.learner).__name__
-            return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading, waiting).run()
-    contestants = {name_of(learner): with_interval(learner, options.interval, options.load)}
+    contestants = {name_of(learner): learner} if sharded.is_sharded(options) else _contestants(learner, options)
+    return _Run(stream, contestants, rows, options, reading, waiting)
+
+
+def _contestants(learner: Learner, options: RunOptions) -> dict[str, Learner]:
+    """The learner and its baselines, by name."""
+    found = {name_of(learner): with_interval(learner, options.interval, options.load)}
     is_own = isinstance(learner, ModelAdapter)
-    compile_in_two(learner)
-    if options.baselines and not is_own:
-        contestants |= _loaded_baselines(options) if options.load else learner.baselines()
     if options.save and is_own:
         raise ValueError(f"--save writes learners of shoal only; {name_of(learner)} is a model of another kind")
-    return _Run(stream, contestants, rows, options, reading, waiting).run()
+    if options.baselines and not is_own:
+        found |= _loaded_baselines(options) if options.load else learner.baselines()
+    return found
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,11 @@ class _Run:
     options: RunOptions
     reading: Reading | None
     kept: KeptColumns
+
+    @property
+    def learner(self) -> Learner:
+        """The one that is judged."""
+        return next(iter(self.contestants.values()))
 
     def run(self) -> int:
         """Returns the exit code."""
@@ -130,7 +152,7 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(display)
             stream = self.stream.begun()
-            judged = "quantiles" if getattr(next(iter(self.contestants.values())), "quantiles", ()) else stream.kind
+            judged = "quantiles" if getattr(self.learner, "quantiles", ()) else stream.kind
             protocol = protocol_of(options, stream, NEEDED[judged])
             chunks = stop.until(warmed_up(stream.chunks, sharded.plain(self.contestants), **protocol))
             calls: dict[str, Any] = {"on_checkpoint": display.checkpoint, "on_rows": on_rows}
@@ -144,7 +166,7 @@ class _Run:
 
     def _save(self, path: str) -> int:
         """Write the model, or the models of shards; return the bytes."""
-        stream, learner = self.stream, next(iter(self.contestants.values()))
+        stream, learner = self.stream, self.learner
         remembered = remember(self.rows, self.reading)
         reading = None if stream.file is None else Reading(remembered, stream.file.to_dict())
         if not isinstance(learner, Learner):
@@ -211,8 +233,7 @@ def _is_quiet(options: RunOptions) -> bool:
 def _chosen(options: RunOptions) -> tuple[Learner | None, Reading | None]:
     """The named or loaded learner; None if the kind of labels has to decide."""
     if options.load is None:
-        learner = make_learner(options.learner or DEFAULT, list(options.settings))  # raises wrong settings now
-        return learner if options.learner else None, None
+        return make_learner(options.learner, list(options.settings)) if options.learner else None, None
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
     if sharded.is_folder(options.load):
