@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from tests.compiled import from_python
 
+from shoal.engine import compile as compiling
 from shoal.engine.compile import MESSAGE, CompileNotice, Entry, kernel
 
 
@@ -72,6 +74,43 @@ def test_a_kernel_that_only_python_calls_refuses_others() -> None:
     assert "i64" not in module
     with pytest.raises(TypeError, match="_one_less is a kernel that Python calls"):
         _nothing_more(1)
+
+
+@kernel(entry=True)
+def _power(x: float, n: int) -> float:
+    return x**n
+
+
+@pytest.fixture
+def threshold() -> Iterator[tuple[int, ...]]:
+    """Python's own threshold of garbage; tests have a higher one."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield gc.get_threshold()
+    gc.set_threshold(*before)
+
+
+def test_numba_types_a_call_once_and_stays_as_it_was(
+    threshold: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel: Any = _power
+    function, thresholds, asked = compiling._Function, [], []
+    call_type = function.get_call_type
+
+    def ask(*arguments: Any) -> Any:
+        thresholds.append(gc.get_threshold()[0])
+        return call_type(*arguments)
+
+    monkeypatch.setattr(compiling, "_call_type", ask)
+    monkeypatch.setattr(compiling, "_call_types", {})
+    for folder in "ab":  # it compiles in each
+        monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / folder))
+        again = Entry.of(kernel.py_func, kernel._compiler.pipeline_class, **kernel.targetoptions)
+        assert again(2.0, 3) == 8.0
+        asked.append(len(thresholds))
+        assert (function.get_call_type, gc.get_threshold()) == (call_type, threshold)
+    assert asked[0] == asked[1] > 0
+    assert set(thresholds) == {compiling.MANY_OBJECTS}
 
 
 Said = tuple[pytest.LogCaptureFixture, threading.Event]
