@@ -14,9 +14,8 @@ from scipy.sparse import csr_matrix
 from tests.cli.conftest import Program
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron
-from shoal.cli.compiling import FEW_ROWS
 from shoal.cli.options import RowOptions
-from shoal.cli.streams import Stream, open_data, read_options, remember, title, warmed_up
+from shoal.cli.streams import FEW_ROWS, Stream, open_data, read_options, remember, title, warmed_up
 from shoal.engine.rounds import Chunk
 from shoal.model_file import Reading
 

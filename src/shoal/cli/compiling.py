@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from shoal.engine.handles import Handle
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Chunk, Rounds
 from shoal.learner import Learner
-from shoal.model.slicing import len_of, rows_of
+from shoal.model.slicing import len_of
 from shoal.online.hedged_sharing import algorithm, dense
 from shoal.online.hedged_sharing.experts import FEATURES, SEEN_ROWS
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
@@ -25,7 +25,6 @@ from shoal.online.kalman_filters.low_rank import WAIT
 from shoal.parallel.cores import n_threads
 
 BESIDE = "import shoal; from shoal.cli.compiling import compile_beside; compile_beside(shoal.{learner!r})"
-FEW_ROWS = 64  # enough for every branch that depends on the number of rows
 MADE_UP = Chunk(np.ones((8, 1)), None, np.array(["a", "b"] * 4))
 
 
@@ -86,7 +85,7 @@ def compile_groups(learner: Learner, *, many: bool = False) -> None:
 
 def compile_rest(learner: Learner, first: Chunk) -> None:
     """Validate a learner all of whose groups sleep on a few rows with targets made up; this takes the metrics, too."""
-    from shoal.evaluation import progressive_validate  # the other process needs none of it
+    from shoal.cli.streams import warm_up  # the other process needs none of it
 
     def new_core(_: Any) -> Any:
         core = _new_core(learner)
@@ -94,11 +93,9 @@ def compile_rest(learner: Learner, first: Chunk) -> None:
         return core
 
     asleep: Any = type("Asleep", (type(learner),), {"new_core": new_core})
-    X, task = (rows_of(part, 0, FEW_ROWS) for part in (first.X, first.task))
-    i = np.arange(len_of(X))
-    with suppress(ValueError):  # which the run raises
-        rows = Chunk(X, i % 2 if is_classifier(learner) else i.astype(float), task)
-        progressive_validate({"": asleep(dtype=learner.dtype)}, [rows])
+    i = np.arange(len_of(first.X))
+    y = i % 2 if is_classifier(learner) else i.astype(float)
+    warm_up(Chunk(first.X, y, first.task), {"": asleep(dtype=learner.dtype)})
 
 
 def _of_mean(learner: Any) -> Learner:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from shoal.cli.compiling import FEW_ROWS
 from shoal.cli.guards import with_guard
 from shoal.cli.options import PassOptions, RowOptions, in_options
 from shoal.cli.outputs import STDOUT
@@ -44,6 +43,7 @@ DATASET = "dataset:"
 STANDARD_INPUT = "standard input"
 MOST_HELD = 100_000  # rows to read in search of the second label
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # a model does not remember them
+FEW_ROWS = 64  # to warm up with: enough for every branch that depends on the number of rows
 
 
 @dataclass

@@ -45,9 +45,9 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.hierarchy and not options.load and len(rows.task) < 2:
         raise ValueError("--hierarchy needs two columns of --task or more, as in --task country,shop")
     learner, reading = _chosen(options)
-    starts = make_learner(DEFAULT, list(options.settings)) if learner is None else learner_within(learner)
+    likely = make_learner(DEFAULT, list(options.settings)) if learner is None else learner_within(learner)
     is_sharded = sharded.is_sharded(options)
-    with compiled_in_two(None if is_sharded else starts) as compile_rest:
+    with compiled_in_two(None if is_sharded else likely) as compile_rest:
         run = _opened(data, rows, options, learner, reading)
         compile_rest(learner_within(run.learner), run.stream.first)
     if not is_sharded:
